@@ -1,0 +1,197 @@
+//! Step one of a batch: lines to keys, chunks side by side.
+//!
+//! In: a [`Batch`]. Out: an [`Analysed`] batch, whose chunks hold the lines that are events with
+//! what was made of each, and the lines that are none. After the first chunks a worker allocates
+//! by the chunk, never by the line.
+
+use std::io::Write;
+use std::mem;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use rayon::prelude::*;
+
+use crate::LINE_BYTES_MAX;
+use crate::error::Invalid;
+use crate::input::{Batch, Bytes};
+use crate::key::Keyer;
+use crate::meter::Meter;
+use crate::protocol::Protocol;
+use crate::seen::Claims;
+use crate::split::{self, Line};
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// What is made of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Product {
+    /// Its key, for the first-seen filter.
+    Claim,
+    /// A line of text about its key.
+    Text(KeyText),
+}
+
+/// What the text about a key says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyText {
+    /// The key.
+    Key,
+    /// Key, tab, canonical JSON.
+    Canonical,
+    /// Key, tab, protocol name, tab, length of the canonical JSON in bytes.
+    Long,
+}
+
+/// A batch after analysis.
+pub(crate) struct Analysed {
+    pub(crate) source: usize,
+    pub(crate) bytes: Bytes,
+    pub(crate) chunks: Vec<Chunk>,
+}
+
+/// What a worker made of one chunk.
+#[derive(Default)]
+pub(crate) struct Chunk {
+    /// Lines of any kind that were looked at.
+    pub(crate) lines: u64,
+    pub(crate) blank: u64,
+    /// The lines that are events.
+    pub(crate) events: Vec<Line>,
+    /// The keys of the events, for the filter.
+    pub(crate) claims: Claims,
+    /// The text about the events' keys.
+    pub(crate) text: Vec<u8>,
+    pub(crate) rejects: Vec<Reject>,
+    /// The line that ends the run, counted from 1 in this chunk. Nothing after it was looked at.
+    pub(crate) fault: Option<(u64, Fault)>,
+}
+
+/// A line that is no event.
+pub(crate) struct Reject {
+    pub(crate) line: Line,
+    pub(crate) invalid: Invalid,
+}
+
+/// Why a line ends the run.
+#[derive(Clone, Copy)]
+pub(crate) enum Fault {
+    Invalid(Invalid),
+    TooLong,
+}
+
+/// Everything that analysis needs, shared by the workers.
+pub(crate) struct Analyst<'a> {
+    protocol: &'a Protocol,
+    product: Product,
+    /// Whether lines that are no events are collected, or else end the run.
+    collect_rejects: bool,
+    chunk_bytes: usize,
+    meter: &'a Meter,
+    /// Keyers that no worker is using, with their buffers.
+    idle: Mutex<Vec<Keyer>>,
+}
+
+impl<'a> Analyst<'a> {
+    pub(crate) fn new(
+        protocol: &'a Protocol,
+        product: Product,
+        collect_rejects: bool,
+        (chunk_bytes, meter): (usize, &'a Meter),
+    ) -> Self {
+        Self { protocol, product, collect_rejects, chunk_bytes, meter, idle: Mutex::default() }
+    }
+
+    pub(crate) fn analyse(&self, batch: Batch) -> Analysed {
+        let Batch { source, first, bytes } = batch;
+        let ranges = split::chunks(&bytes, self.chunk_bytes);
+        let chunks = ranges
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|range| {
+                let began = Instant::now();
+                let chunk = self.analyse_chunk(&bytes, range, first);
+                self.meter.analyse.add(began.elapsed());
+                chunk
+            })
+            .collect();
+        Analysed { source, bytes, chunks }
+    }
+
+    fn analyse_chunk(&self, batch: &[u8], range: Range<usize>, first: bool) -> Chunk {
+        // A worker that panicked took its keyer with it; the list is whole.
+        let idle = || self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut keyer = idle().pop().unwrap_or_else(|| Keyer::new(self.protocol));
+        let mut chunk = Chunk::default();
+        // A guess at the length of a line saves most of the growing.
+        chunk.events.reserve(range.len() / 256);
+        for mut line in split::lines(batch, range) {
+            if first && line.start == 0 && line.of(batch).starts_with(BYTE_ORDER_MARK) {
+                line.start = BYTE_ORDER_MARK.len() as u32;
+            }
+            chunk.lines += 1;
+            if let Err(fault) = self.analyse_line(&mut keyer, batch, line, &mut chunk) {
+                chunk.fault = Some((chunk.lines, fault));
+                break;
+            }
+        }
+        chunk.claims.group_by_shard();
+        idle().push(keyer);
+        chunk
+    }
+
+    #[inline]
+    fn analyse_line(
+        &self,
+        keyer: &mut Keyer,
+        batch: &[u8],
+        line: Line,
+        chunk: &mut Chunk,
+    ) -> Result<(), Fault> {
+        let text = line.of(batch);
+        if split::is_blank(text) {
+            chunk.blank += 1;
+            return Ok(());
+        }
+        if text.len() > LINE_BYTES_MAX {
+            return Err(Fault::TooLong);
+        }
+        match self.product(keyer, text, chunk) {
+            Ok(()) => chunk.events.push(line),
+            Err(invalid) if self.collect_rejects => chunk.rejects.push(Reject { line, invalid }),
+            Err(invalid) => return Err(Fault::Invalid(invalid)),
+        }
+        Ok(())
+    }
+
+    fn product(&self, keyer: &mut Keyer, line: &[u8], chunk: &mut Chunk) -> Result<(), Invalid> {
+        // Writing to memory cannot fail.
+        match self.product {
+            Product::Claim => chunk.claims.push(keyer.key(line)?),
+            Product::Text(KeyText::Key) => drop(writeln!(chunk.text, "{}", keyer.key(line)?)),
+            Product::Text(KeyText::Long) => {
+                let (key, canonical) = keyer.key_and_canonical(line)?;
+                drop(writeln!(chunk.text, "{key}\t{}\t{}", self.protocol.name(), canonical.len()));
+            }
+            Product::Text(KeyText::Canonical) => {
+                let (key, canonical) = keyer.key_and_canonical(line)?;
+                drop(write!(chunk.text, "{key}\t"));
+                chunk.text.extend_from_slice(canonical);
+                chunk.text.push(b'\n');
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Analysed {
+    /// The first line that ends the run, counted from 1 in this batch, and why. The chunks after
+    /// it are dropped: what they hold comes too late.
+    pub(crate) fn take_fault(&mut self) -> Option<(u64, Fault)> {
+        let position = self.chunks.iter().position(|chunk| chunk.fault.is_some())?;
+        self.chunks.truncate(position + 1);
+        let before: u64 = self.chunks[..position].iter().map(|chunk| chunk.lines).sum();
+        let (line, fault) = mem::take(&mut self.chunks[position].fault)?;
+        Some((before + line, fault))
+    }
+}

@@ -1,0 +1,186 @@
+//! Arguments, and what they ask of the library. `clap` lives here only.
+
+use std::io::{self, IsTerminal};
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use firstseen::{Config, Error, Hash, KeyText, Overrides, Protocol};
+
+/// Keep the first-seen copy of every event in JSONL archives.
+#[derive(Parser)]
+#[command(version, about, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Write the first event of every key, byte for byte, in input order.
+    ///
+    /// Exit codes: 0 done, 2 trouble or wrong usage (then no file was published).
+    Dedup(Dedup),
+    /// Print the key of every event, one a line, in input order.
+    Key(Key),
+}
+
+#[derive(Args)]
+pub(crate) struct Dedup {
+    #[command(flatten)]
+    common: Common,
+    /// Write events to FILE: a temporary beside it, brought to disk, then renamed. A name in .gz or
+    /// .zst compresses. Without it, standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Read, count and report; write neither events nor duplicates.
+    #[arg(long)]
+    dry_run: bool,
+    /// Write the dropped lines to FILE.
+    #[arg(long, value_name = "FILE")]
+    duplicates: Option<PathBuf>,
+    /// Write counts and timings to FILE, as JSON.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Show a progress bar on standard error; auto shows it on a terminal.
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = When::Auto)]
+    progress: When,
+    /// No progress bar and no summary; errors and warnings only.
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Key {
+    #[command(flatten)]
+    common: Common,
+    /// Print key, tab, canonical JSON.
+    #[arg(long, conflicts_with = "long")]
+    canonical: bool,
+    /// Print key, tab, protocol name, tab, length of the canonical JSON in bytes.
+    #[arg(long)]
+    long: bool,
+}
+
+#[derive(Args)]
+struct Common {
+    /// Files and directories, in order; none or - is standard input. A directory stands for the
+    /// .jsonl, .ndjson, .geojsonl and .json files in it (also with .gz or .zst), sorted by path.
+    /// gzip and zstd are told by content.
+    #[arg(value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+    /// Collect lines that are no valid event in FILE, verbatim, and go on. Without it, the first
+    /// one ends the run.
+    #[arg(long, value_name = "FILE")]
+    rejects: Option<PathBuf>,
+    /// The key protocol.
+    #[arg(long, value_name = "NAME", default_value = "geojson-v1")]
+    protocol: String,
+    /// Round doubles to N decimals, in place of the protocol's.
+    #[arg(long, value_name = "N")]
+    decimals: Option<u16>,
+    /// Hash with this function, in place of the protocol's.
+    #[arg(long, value_enum)]
+    hash: Option<HashName>,
+    /// Keep the first N bytes of the digest as the key; 0 keeps it whole.
+    #[arg(long, value_name = "N")]
+    key_bytes: Option<usize>,
+    /// Leave out the top-level member NAME too; may be given again.
+    #[arg(long, value_name = "NAME")]
+    strip: Vec<String>,
+    /// Leave out only the members that --strip names.
+    #[arg(long)]
+    no_default_strip: bool,
+    /// Worker threads [default: one for each core].
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZero<usize>>,
+    /// Read regular files instead of mapping them.
+    #[arg(long)]
+    no_mmap: bool,
+    /// Bytes in work together, for tests.
+    #[arg(long, value_name = "N", hide = true)]
+    batch_bytes: Option<NonZero<usize>>,
+    /// Bytes for a worker at a time, for tests.
+    #[arg(long, value_name = "N", hide = true)]
+    chunk_bytes: Option<NonZero<usize>>,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum When {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum HashName {
+    Blake2b,
+    Sha256,
+}
+
+impl Command {
+    /// The run that is asked for.
+    pub(crate) fn config(&self) -> Result<Config, Error> {
+        match self {
+            Self::Dedup(dedup) => Ok(Config {
+                output: dedup.output.clone(),
+                dry_run: dedup.dry_run,
+                duplicates: dedup.duplicates.clone(),
+                report: dedup.report.clone(),
+                ..dedup.common.config()?
+            }),
+            Self::Key(key) => key.common.config(),
+        }
+    }
+
+    pub(crate) fn shows_progress(&self) -> bool {
+        match self {
+            Self::Dedup(dedup) if dedup.quiet => false,
+            Self::Dedup(dedup) => match dedup.progress {
+                When::Auto => io::stderr().is_terminal(),
+                When::Always => true,
+                When::Never => false,
+            },
+            Self::Key(_) => false,
+        }
+    }
+
+    pub(crate) fn shows_summary(&self) -> bool {
+        matches!(self, Self::Dedup(dedup) if !dedup.quiet)
+    }
+}
+
+impl Key {
+    pub(crate) fn text(&self) -> KeyText {
+        match (self.canonical, self.long) {
+            (true, _) => KeyText::Canonical,
+            (_, true) => KeyText::Long,
+            _ => KeyText::Key,
+        }
+    }
+}
+
+impl Common {
+    fn config(&self) -> Result<Config, Error> {
+        let overrides = Overrides {
+            decimals: self.decimals,
+            hash: self.hash.map(|hash| match hash {
+                HashName::Blake2b => Hash::Blake2b,
+                HashName::Sha256 => Hash::Sha256,
+            }),
+            key_bytes: self.key_bytes,
+            strip: self.strip.clone(),
+            no_default_strip: self.no_default_strip,
+        };
+        let defaults = Config::new(Protocol::built_in(&self.protocol)?.derive(&overrides)?);
+        Ok(Config {
+            inputs: self.inputs.clone(),
+            rejects: self.rejects.clone(),
+            threads: self.threads,
+            mmap: !self.no_mmap,
+            batch_bytes: self.batch_bytes,
+            chunk_bytes: self.chunk_bytes.unwrap_or(defaults.chunk_bytes),
+            ..defaults
+        })
+    }
+}

@@ -1,0 +1,198 @@
+//! One number: rounding to decimals, and the text that CPython gives for it.
+//!
+//! In: a double and a [`Rounding`]. Out: `repr(round(x, p))` of CPython, appended to a buffer.
+//!
+//! # Why the quick way is exact
+//!
+//! Let `t` be the double nearest to `|x| · 10^p`, with `p ≤ 22` so that `10^p` is a double itself
+//! and `t` off by at most half a unit in its last place, `t · 2^-53`. Where `t < 10^15` and the
+//! fraction of `t` is further than that from one half, rounding `t` to an integer `m` gives what
+//! rounding the exact product gives. `m / 10^p` has at most 15 significant digits, and a decimal
+//! of at most 15 digits is the shortest one of the double nearest to it (IEEE 754, section 5.12.2:
+//! 15 digits survive the way to binary64 and back). So the digits of `m` are the answer, and no
+//! double has to be made of them. Everything else takes the slow way: the shortest digits that
+//! read back as `x` if they have no more than `p` decimals, otherwise the standard library's exact
+//! decimal expansion, rounded to nearest with ties to even.
+
+use std::io::Write;
+
+/// How many decimals doubles are rounded to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rounding {
+    decimals: u16,
+    /// `10^decimals` where that is exact, in both types.
+    power: Option<(u64, f64)>,
+}
+
+impl Rounding {
+    pub(crate) fn new(decimals: u16) -> Self {
+        // 10^15 is the bound on the scaled number, so greater powers would only serve numbers
+        // below one; 10^15 also keeps `power` exact in both types.
+        let power = (decimals <= 15).then(|| 10_u64.pow(u32::from(decimals)));
+        Self { decimals, power: power.map(|power| (power, power as f64)) }
+    }
+}
+
+/// Appends `repr(round(x, decimals))`, or `repr(x)` without a rounding. The non-finite numbers are
+/// `NaN`, `Infinity` and `-Infinity`, as `json.dumps` writes them.
+pub(crate) fn write_double(x: f64, rounding: Option<Rounding>, out: &mut Vec<u8>) {
+    if !x.is_finite() {
+        let text: &[u8] = match x {
+            _ if x.is_nan() => b"NaN",
+            _ if x > 0.0 => b"Infinity",
+            _ => b"-Infinity",
+        };
+        return out.extend_from_slice(text);
+    }
+    match rounding {
+        Some(rounding) => {
+            if !write_rounded_quickly(x, rounding, out) {
+                write_rounded_exactly(x, rounding.decimals, out);
+            }
+        }
+        None => Shortest::of(x).write(out),
+    }
+}
+
+/// The quick way of the module's text. False, with nothing written, where it does not apply.
+#[inline]
+fn write_rounded_quickly(x: f64, rounding: Rounding, out: &mut Vec<u8>) -> bool {
+    const BOUND: f64 = 1e15;
+    const ERROR: f64 = 1.0 / (1_u64 << 52) as f64;
+    let Some((power, scale)) = rounding.power else { return false };
+    let t = x.abs() * scale;
+    if t >= BOUND {
+        return false;
+    }
+    let floor = t as u64;
+    let fraction = t - floor as f64;
+    if (fraction - 0.5).abs() <= t * ERROR {
+        return false;
+    }
+    let m = floor + u64::from(fraction > 0.5);
+    // Below 1e-4 the text has an exponent.
+    if m != 0 && m.saturating_mul(10_000) < power {
+        return false;
+    }
+    if x.is_sign_negative() {
+        out.push(b'-');
+    }
+    let mut buffer = itoa::Buffer::new();
+    out.extend_from_slice(buffer.format(m / power).as_bytes());
+    out.push(b'.');
+    write_fraction(m % power, usize::from(rounding.decimals), &mut buffer, out);
+    true
+}
+
+/// Appends `fraction` as `decimals` digits without trailing zeros, but one digit at least.
+#[inline]
+fn write_fraction(fraction: u64, decimals: usize, buffer: &mut itoa::Buffer, out: &mut Vec<u8>) {
+    if fraction == 0 {
+        return out.push(b'0');
+    }
+    let digits = buffer.format(fraction).as_bytes();
+    let significant = digits.iter().rposition(|&digit| digit != b'0').map_or(0, |last| last + 1);
+    out.extend(std::iter::repeat_n(b'0', decimals - digits.len()));
+    out.extend_from_slice(&digits[..significant]);
+}
+
+#[cold]
+fn write_rounded_exactly(x: f64, decimals: u16, out: &mut Vec<u8>) {
+    let shortest = Shortest::of(x);
+    if shortest.decimals() <= i32::from(decimals) {
+        return shortest.write(out);
+    }
+    let mut text = Vec::new();
+    // Writing to memory cannot fail, and a formatted finite number is a number again.
+    let _ = write!(text, "{x:.*}", usize::from(decimals));
+    let rounded = std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok()).unwrap_or(x);
+    Shortest::of(rounded).write(out);
+}
+
+/// The shortest decimal that reads back as a double: `0.DIGITS · 10^point`.
+struct Shortest {
+    negative: bool,
+    digits: [u8; 17],
+    length: usize,
+    point: i32,
+}
+
+impl Shortest {
+    /// `x` must be finite.
+    fn of(x: f64) -> Self {
+        let mut buffer = zmij::Buffer::new();
+        let text = buffer.format_finite(x.abs());
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
+        let mut shortest = Self { negative: x.is_sign_negative(), digits: [0; 17], length: 0, point: 0 };
+        let mut seen_point = false;
+        for byte in mantissa.bytes() {
+            match byte {
+                b'.' => seen_point = true,
+                // A leading zero is no digit, but after the point it moves it.
+                b'0' if shortest.length == 0 => shortest.point -= i32::from(seen_point),
+                // Trailing zeros of a large integer or of "1.0" overrun nothing: they are dropped
+                // below, and a shortest form has at most 17 digits before them.
+                digit => {
+                    if shortest.length < 17 {
+                        shortest.digits[shortest.length] = digit;
+                        shortest.length += 1;
+                    }
+                    shortest.point += i32::from(!seen_point);
+                }
+            }
+        }
+        while shortest.length > 0 && shortest.digits[shortest.length - 1] == b'0' {
+            shortest.length -= 1;
+        }
+        // The exponent that the crate writes is always a small integer.
+        shortest.point += exponent.parse::<i32>().unwrap_or(0);
+        shortest
+    }
+
+    /// How many digits stand after the decimal point; negative for trailing zeros before it.
+    fn decimals(&self) -> i32 {
+        self.length as i32 - self.point
+    }
+
+    /// Appends the text of CPython's `float.__repr__`: an exponent below 1e-4 and from 1e16.
+    fn write(&self, out: &mut Vec<u8>) {
+        if self.negative {
+            out.push(b'-');
+        }
+        let digits = &self.digits[..self.length];
+        match self.point {
+            _ if digits.is_empty() => out.extend_from_slice(b"0.0"),
+            -3..=0 => {
+                out.extend_from_slice(b"0.");
+                out.extend(std::iter::repeat_n(b'0', -self.point as usize));
+                out.extend_from_slice(digits);
+            }
+            1..=16 => {
+                let point = self.point as usize;
+                if point < digits.len() {
+                    out.extend_from_slice(&digits[..point]);
+                    out.push(b'.');
+                    out.extend_from_slice(&digits[point..]);
+                } else {
+                    out.extend_from_slice(digits);
+                    out.extend(std::iter::repeat_n(b'0', point - digits.len()));
+                    out.extend_from_slice(b".0");
+                }
+            }
+            _ => {
+                out.push(digits[0]);
+                if digits.len() > 1 {
+                    out.push(b'.');
+                    out.extend_from_slice(&digits[1..]);
+                }
+                let exponent = self.point - 1;
+                out.push(b'e');
+                out.push(if exponent < 0 { b'-' } else { b'+' });
+                if exponent.abs() < 10 {
+                    out.push(b'0');
+                }
+                out.extend_from_slice(itoa::Buffer::new().format(exponent.abs()).as_bytes());
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Ordered output, and its publication.
+//!
+//! In: [`Emission`]s in input order. Out: files. A regular file is written under a temporary name
+//! in its folder, flushed to disk, and renamed, so that its name never stands for half of it; see
+//! [`publish`]. What is no regular file (a device, a FIFO, the process's own streams) is written
+//! straight. One thread owns all outputs of a run.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, IoSlice, Write};
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use crate::emit::Runs;
+use crate::error::Error;
+use crate::input::FileId;
+use crate::publish::{self, Temporary};
+
+const GZIP_LEVEL: u32 = 6;
+const ZSTD_LEVEL: i32 = 3;
+
+/// The most slices that one system call takes (`IOV_MAX` on Linux and macOS).
+const SLICES_MAX: usize = 1024;
+
+/// One output: a stream of bytes, and what becomes of it at the end.
+pub(crate) struct Output {
+    name: String,
+    encoder: Encoder,
+    /// `None` for what is written straight.
+    temporary: Option<Temporary>,
+}
+
+enum Encoder {
+    Plain(File),
+    Gzip(flate2::write::GzEncoder<File>),
+    Zstd(zstd::Encoder<'static, File>),
+    /// Finished: nothing more is written.
+    Finished,
+}
+
+/// Where an output path leads.
+enum Target {
+    /// To be replaced, or created.
+    File(PathBuf),
+    /// Written straight.
+    Direct(File),
+}
+
+impl Output {
+    /// The process's standard output.
+    pub(crate) fn stdout() -> Result<Self, Error> {
+        let name = "standard output";
+        let file = duplicate(io::stdout().as_fd()).map_err(Error::io("write to", name))?;
+        Ok(Self { name: name.to_owned(), encoder: Encoder::Plain(file), temporary: None })
+    }
+
+    /// The file of that name. Nothing stands under it until it is published.
+    pub(crate) fn create(path: &Path) -> Result<Self, Error> {
+        let name = path.display().to_string();
+        let target = resolve(path).map_err(Error::io("write to", &name))?;
+        let (file, temporary) = match target {
+            Target::Direct(file) => (file, None),
+            Target::File(target) => {
+                let (file, temporary) =
+                    Temporary::create(target).map_err(Error::io("create a file beside", &name))?;
+                (file, Some(temporary))
+            }
+        };
+        let encoder = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("gz") => {
+                Encoder::Gzip(flate2::write::GzEncoder::new(file, flate2::Compression::new(GZIP_LEVEL)))
+            }
+            Some("zst") => Encoder::Zstd(
+                zstd::Encoder::new(file, ZSTD_LEVEL).map_err(Error::io("compress", &name))?,
+            ),
+            _ => Encoder::Plain(file),
+        };
+        Ok(Self { name, encoder, temporary })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What this output would replace or is writing to, if that exists and could be an input too.
+    pub(crate) fn existing(&self) -> Option<FileId> {
+        let metadata = match (&self.temporary, &self.encoder) {
+            (Some(temporary), _) => fs::metadata(temporary.target()),
+            (None, Encoder::Plain(file)) => file.metadata(),
+            (None, Encoder::Gzip(encoder)) => encoder.get_ref().metadata(),
+            (None, Encoder::Zstd(encoder)) => encoder.get_ref().metadata(),
+            (None, Encoder::Finished) => return None,
+        };
+        FileId::of(&metadata.ok()?)
+    }
+
+    /// Whether both would be published as one file.
+    pub(crate) fn is_same_file(&self, other: &Self) -> bool {
+        let place = |output: &Self| {
+            let target = output.temporary.as_ref()?.target();
+            let folder = fs::canonicalize(publish::folder_of(target)).ok()?;
+            Some(folder.join(target.file_name()?))
+        };
+        match (place(self), place(other)) {
+            (Some(one), Some(two)) => one == two || (self.existing().is_some() && self.existing() == other.existing()),
+            _ => false,
+        }
+    }
+
+    /// Writes runs of whole lines, each line with a line end even where the input had none.
+    pub(crate) fn write_runs<'a>(
+        &mut self,
+        batch: &[u8],
+        runs: impl Iterator<Item = &'a Runs>,
+    ) -> Result<(), Error> {
+        let mut slices: Vec<&[u8]> = Vec::new();
+        for Range { start, end } in runs.flat_map(|runs| &runs.0) {
+            let run = &batch[*start as usize..*end as usize];
+            slices.push(run);
+            if run.last() != Some(&b'\n') {
+                slices.push(b"\n");
+            }
+        }
+        self.write(&slices)
+    }
+
+    /// Writes slices one after another.
+    pub(crate) fn write(&mut self, slices: &[&[u8]]) -> Result<(), Error> {
+        match &mut self.encoder {
+            Encoder::Plain(file) => write_vectored(file, slices),
+            Encoder::Gzip(encoder) => slices.iter().try_for_each(|slice| encoder.write_all(slice)),
+            Encoder::Zstd(encoder) => slices.iter().try_for_each(|slice| encoder.write_all(slice)),
+            Encoder::Finished => Ok(()),
+        }
+        .map_err(Error::io("write to", &self.name))
+    }
+
+    /// Ends the stream and, of a file that is to be published, brings it to disk.
+    pub(crate) fn finish(&mut self) -> Result<(), Error> {
+        let file = match std::mem::replace(&mut self.encoder, Encoder::Finished) {
+            Encoder::Plain(file) => Ok(file),
+            Encoder::Gzip(encoder) => encoder.finish(),
+            Encoder::Zstd(encoder) => encoder.finish(),
+            Encoder::Finished => return Ok(()),
+        }
+        .map_err(Error::io("write to", &self.name))?;
+        if self.temporary.is_some() {
+            file.sync_all().map_err(Error::io("bring to disk", &self.name))?;
+        }
+        Ok(())
+    }
+}
+
+/// Publishes finished outputs, the last one last: when its name stands, all the others do.
+pub(crate) fn publish(outputs: Vec<Output>) -> Result<(), Error> {
+    let temporaries = outputs.into_iter().filter_map(|output| Some((output.name, output.temporary?)));
+    publish::publish(temporaries.collect())
+}
+
+/// Follows the links of an output path to what they name. Existing targets that are no regular
+/// files are opened, as are the process's own descriptors, which `/dev/stdout` leads to: they may
+/// be regular files, but they are the caller's, who opened them to be written to.
+fn resolve(path: &Path) -> io::Result<Target> {
+    let mut path = path.to_owned();
+    for _ in 0..40 {
+        if let Some(file) = own_descriptor(&path)? {
+            return Ok(Target::Direct(file));
+        }
+        let metadata = match fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Target::File(path)),
+            metadata => metadata?,
+        };
+        let kind = metadata.file_type();
+        if kind.is_symlink() {
+            let link = fs::read_link(&path)?;
+            path = path.parent().unwrap_or(Path::new("")).join(link);
+        } else if kind.is_dir() {
+            return Err(io::Error::from(io::ErrorKind::IsADirectory));
+        } else if kind.is_file() {
+            return Ok(Target::File(path));
+        } else {
+            return Ok(Target::Direct(OpenOptions::new().write(true).open(&path)?));
+        }
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
+/// The file behind `/proc/self/fd/N` or `/dev/fd/N`.
+fn own_descriptor(path: &Path) -> io::Result<Option<File>> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
+    let Ok(parent) = fs::canonicalize(parent) else { return Ok(None) };
+    let is_own = parent == Path::new("/dev/fd")
+        || (parent.starts_with("/proc") && parent.file_name().is_some_and(|name| name == "fd"));
+    if !is_own {
+        return Ok(None);
+    }
+    match name.to_str() {
+        // A duplicate shares the offset, so that what is there already is not written over.
+        Some("1") => duplicate(io::stdout().as_fd()).map(Some),
+        Some("2") => duplicate(io::stderr().as_fd()).map(Some),
+        _ => OpenOptions::new().write(true).open(path).map(Some),
+    }
+}
+
+fn duplicate(descriptor: std::os::fd::BorrowedFd<'_>) -> io::Result<File> {
+    Ok(File::from(descriptor.try_clone_to_owned()?))
+}
+
+/// Writes all slices with as few system calls as there can be.
+fn write_vectored(file: &mut File, slices: &[&[u8]]) -> io::Result<()> {
+    let mut buffers = Vec::with_capacity(slices.len().min(SLICES_MAX));
+    for group in slices.chunks(SLICES_MAX) {
+        buffers.clear();
+        // A call with nothing to write would seem to have failed.
+        buffers.extend(group.iter().filter(|slice| !slice.is_empty()).map(|slice| IoSlice::new(slice)));
+        let mut rest = &mut buffers[..];
+        while !rest.is_empty() {
+            match file.write_vectored(rest) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => IoSlice::advance_slices(&mut rest, written),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
+}

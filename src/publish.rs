@@ -1,0 +1,123 @@
+//! Temporary files, and how they come to stand under their names.
+//!
+//! A temporary is in the same folder as its target, so that a rename is atomic. Its name ends in
+//! `.tmp`, so that no run takes it for an input. All temporaries of the process are listed, so
+//! that a signal can remove them.
+
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::error::Error;
+
+/// The temporaries there are. Who publishes holds the lock, so that a signal comes before or after
+/// all of it.
+static TEMPORARIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn temporaries() -> MutexGuard<'static, Vec<PathBuf>> {
+    // A list of paths is never half changed.
+    TEMPORARIES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A file that is not published yet. When it is dropped, it is removed.
+pub(crate) struct Temporary {
+    path: PathBuf,
+    target: PathBuf,
+}
+
+impl Temporary {
+    /// Creates the file that is to become `target`, with the permissions that `target` has.
+    pub(crate) fn create(target: PathBuf) -> io::Result<(File, Self)> {
+        let folder = folder_of(&target);
+        let mut prefix = std::ffi::OsString::from(".");
+        prefix.push(target.file_name().ok_or(io::ErrorKind::InvalidInput)?);
+        prefix.push(".");
+        // Of a name at its longest there is no room for more; the end of it is not needed.
+        if prefix.len() > 200 {
+            prefix = ".firstseen.".into();
+        }
+        let mut list = temporaries();
+        let (file, path) = tempfile::Builder::new()
+            .prefix(&prefix)
+            .suffix(".tmp")
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(folder)?
+            .keep()
+            .map_err(|error| error.error)?;
+        list.push(path.clone());
+        drop(list);
+        let temporary = Self { path, target };
+        if let Ok(existing) = fs::metadata(&temporary.target) {
+            // Only the superuser may give files away; for others the owner is themselves anyway.
+            let _ = fchown(&file, Some(existing.uid()), Some(existing.gid()));
+            file.set_permissions(existing.permissions())?;
+        }
+        Ok((file, temporary))
+    }
+
+    pub(crate) fn target(&self) -> &Path {
+        &self.target
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let mut list = temporaries();
+        if let Some(position) = list.iter().position(|path| *path == self.path) {
+            list.swap_remove(position);
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Renames temporaries, already on disk, to their targets, in order, and brings the folders to
+/// disk. The names are for messages.
+pub(crate) fn publish(mut files: Vec<(String, Temporary)>) -> Result<(), Error> {
+    let mut list = temporaries();
+    let mut done = 0;
+    let mut result = Ok(());
+    for (name, file) in &files {
+        result = fs::rename(&file.path, &file.target).map_err(Error::io("rename a file to", name));
+        if result.is_err() {
+            break;
+        }
+        list.retain(|path| *path != file.path);
+        done += 1;
+    }
+    // The rest is removed as it is dropped, which takes the lock.
+    drop(list);
+    let mut folders: Vec<&Path> = files[..done].iter().map(|(_, file)| folder_of(&file.target)).collect();
+    folders.dedup();
+    for folder in folders {
+        let synced = sync_folder(folder).map_err(Error::io("bring to disk", folder.display().to_string()));
+        result = result.and(synced);
+    }
+    files.clear();
+    result
+}
+
+/// Removes every temporary and keeps any from being published. The process is expected to end.
+pub fn abandon() {
+    let list = temporaries();
+    for path in &*list {
+        let _ = fs::remove_file(path);
+    }
+    std::mem::forget(list);
+}
+
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    match File::open(folder)?.sync_all() {
+        // Some file systems have nothing to bring to disk for a folder, and say so.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        result => result,
+    }
+}

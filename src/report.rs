@@ -1,0 +1,188 @@
+//! Counts and timings of a run, as text and as JSON.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::error::Reason;
+use crate::meter::Meter;
+use crate::protocol::Protocol;
+
+/// What a run did. It serialises to the JSON of `--report`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The version of this program.
+    pub version: &'static str,
+    /// The key protocol.
+    pub protocol: ProtocolReport,
+    /// Each input, in order.
+    pub inputs: Vec<InputReport>,
+    /// The sums over all inputs.
+    pub total: Counts,
+    /// Where the time went.
+    pub seconds: Seconds,
+    /// Events in total, by wall seconds in total.
+    pub events_per_second: f64,
+    /// The most memory that was resident at a time, mapped pages of inputs included, in bytes;
+    /// `None` where the system does not tell.
+    pub peak_memory_bytes: Option<u64>,
+}
+
+/// A protocol in a report.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProtocolReport {
+    /// Its name.
+    pub name: String,
+    /// Its [fingerprint](Protocol::fingerprint).
+    pub fingerprint: String,
+}
+
+/// One input in a report.
+#[derive(Clone, Debug, Serialize)]
+pub struct InputReport {
+    /// What messages call it.
+    pub source: String,
+    /// What it held.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+/// What lines there were. `lines = blank + events + rejected`, and after `dedup`,
+/// `events = unique + duplicates`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Counts {
+    /// Bytes, after decompression.
+    pub bytes: u64,
+    /// Lines of any kind; bytes after the last line end are one too.
+    pub lines: u64,
+    /// Lines that hold nothing but white space.
+    pub blank: u64,
+    /// Lines that are events.
+    pub events: u64,
+    /// Events that are the first of their key. Absent where keys were not compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unique: Option<u64>,
+    /// Events whose key had been seen. Absent where keys were not compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duplicates: Option<u64>,
+    /// Lines that are neither blank nor events.
+    pub rejected: u64,
+    /// Of those, how many for each reason.
+    pub rejected_by_reason: BTreeMap<&'static str, u64>,
+}
+
+impl Counts {
+    pub(crate) fn add_reject(&mut self, reason: Reason) {
+        self.rejected += 1;
+        *self.rejected_by_reason.entry(reason.name()).or_default() += 1;
+    }
+
+    fn add(&mut self, other: &Self) {
+        let sum = |a: Option<u64>, b: Option<u64>| Some(a.unwrap_or(0) + b?).or(a);
+        self.bytes += other.bytes;
+        self.lines += other.lines;
+        self.blank += other.blank;
+        self.events += other.events;
+        self.unique = sum(self.unique, other.unique);
+        self.duplicates = sum(self.duplicates, other.duplicates);
+        self.rejected += other.rejected;
+        for (reason, count) in &other.rejected_by_reason {
+            *self.rejected_by_reason.entry(reason).or_default() += count;
+        }
+    }
+}
+
+/// Seconds by stage. `total` is wall time; stages overlap, and each is the sum over its threads.
+#[derive(Clone, Debug, Serialize)]
+pub struct Seconds {
+    /// From start to the outputs on disk.
+    pub total: f64,
+    /// Reading and decompressing. Mapped files are read by whoever looks at them first.
+    pub read: f64,
+    /// Lines to keys: parse, canonical form, hash.
+    pub analyse: f64,
+    /// Keys to verdicts.
+    pub claim: f64,
+    /// Verdicts to runs of lines.
+    pub emit: f64,
+    /// Writing and compressing.
+    pub write: f64,
+    /// Bringing the outputs to disk.
+    pub publish: f64,
+}
+
+impl Report {
+    pub(crate) fn new(protocol: &Protocol, inputs: Vec<InputReport>, meter: &Meter, wall: Duration) -> Self {
+        let mut total = Counts::default();
+        for input in &inputs {
+            total.add(&input.counts);
+        }
+        let seconds = Seconds {
+            total: wall.as_secs_f64(),
+            read: meter.read.seconds(),
+            analyse: meter.analyse.seconds(),
+            claim: meter.claim.seconds(),
+            emit: meter.emit.seconds(),
+            write: meter.write.seconds(),
+            publish: meter.publish.seconds(),
+        };
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            protocol: ProtocolReport {
+                name: protocol.name().to_owned(),
+                fingerprint: protocol.fingerprint().to_string(),
+            },
+            events_per_second: total.events as f64 / seconds.total,
+            inputs,
+            total,
+            seconds,
+            peak_memory_bytes: peak_memory_bytes(),
+        }
+    }
+}
+
+/// The summary at the end of a run: one or two lines.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Counts { events, unique, duplicates, rejected, blank, .. } = &self.total;
+        write!(f, "{} events", thousands(*events))?;
+        if let (Some(unique), Some(duplicates)) = (unique, duplicates) {
+            write!(f, ": {} unique, {} duplicates", thousands(*unique), thousands(*duplicates))?;
+        }
+        for (count, what) in [(rejected, "rejected"), (blank, "blank")] {
+            if *count > 0 {
+                write!(f, ", {} {what}", thousands(*count))?;
+            }
+        }
+        let rate = thousands(self.events_per_second as u64);
+        write!(f, " ({:.2} s, {rate} events/s)", self.seconds.total)?;
+        for (index, (reason, count)) in self.total.rejected_by_reason.iter().enumerate() {
+            let lead = if index == 0 { "\nrejected: " } else { ", " };
+            write!(f, "{lead}{} {reason}", thousands(*count))?;
+        }
+        Ok(())
+    }
+}
+
+/// A number with commas between groups of three digits.
+pub(crate) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `VmHWM` of proc_pid_status(5).
+fn peak_memory_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib * 1024)
+}
