@@ -31,7 +31,7 @@ MALFORMED = """
 
 
 def number(rng):
-    kind = rng.randrange(14)
+    kind = rng.randrange(16)
     if kind < 3:
         return rng.choice(FIXED_NUMBERS)
     if kind == 3:  # a double of any magnitude, from its bits
@@ -62,6 +62,12 @@ def number(rng):
         return f"{exact // 2 ** 61}.{exact * 5 ** 61 % 10 ** 61:061d}"
     if kind == 12:  # large with decimals
         return repr(rng.uniform(0, 10.0 ** rng.randrange(5, 18)))
+    if kind == 13:  # near a power of two, where the doubles below are nearer than those above
+        value = 2.0 ** rng.randrange(-1074, 1024)
+        return repr(rng.choice([value, math.nextafter(value, 0), math.nextafter(value, math.inf), -value]))
+    if kind == 14:  # large, and halfway between two shortest decimals
+        bits = rng.randrange(46, 53)
+        return repr(2.0 ** bits + rng.randrange(1 << 46) + rng.randrange(64) * 2.0 ** (bits - 52))
     return f"{rng.randrange(-1000, 1000)}.{rng.randrange(10 ** 9):0{rng.randrange(1, 20)}d}"
 
 

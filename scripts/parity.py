@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Fuzz the built binary against the reference.
+
+    parity.py N [--seed S] [--binary PATH] [--tokens FILE]
+
+Makes N nasty lines, of which a good part are no events, and compares what `firstseen key
+--canonical --rejects` says of them with the reference: for 8, 7, 6 and 0 decimals, both hashes,
+whole and truncated keys. Stops at the first difference with exit code 1. The seed is printed, so
+that a run can be repeated.
+
+FILE is a JSON array of {"name", "b64"}, as a corpus of JSON texts: each is tried as the value of a
+member, on one line.
+"""
+
+import argparse
+import base64
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import nasty
+import reference
+
+DECIMALS = (8, 7, 6, 0)
+KEYS = (("blake2b", 16), ("blake2b", 0), ("sha256", 16), ("sha256", 0))
+BLOCK = 2000
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def make_lines(seed, count):
+    rng = random.Random(seed)
+    return [nasty.line(rng).replace(b"\n", b" ") for _ in range(count)]
+
+
+def read_tokens(path):
+    for case in json.loads(Path(path).read_text()):
+        content = base64.b64decode(case["b64"])
+        # A line end would make two lines of it, to either side.
+        yield b'{"v":' + content.replace(b"\n", b" ") + b"}"
+
+
+def canonical_forms(lines, decimals):
+    """The canonical bytes of each line, or None where it is refused."""
+    settings = reference.Settings(decimals=decimals)
+    forms = []
+    for line in lines:
+        try:
+            forms.append(reference.canonical(line, settings))
+        except reference.Refused:
+            forms.append(None)
+    return forms
+
+
+def run_binary(binary, lines, decimals, hash, key_bytes):
+    """What the binary prints, and what it rejects."""
+    with tempfile.TemporaryDirectory() as folder:
+        rejects = Path(folder, "rejects")
+        command = [binary, "key", "--canonical", "--rejects", rejects, "--decimals", str(decimals),
+                   "--hash", hash, "--key-bytes", str(key_bytes), "-"]
+        done = subprocess.run(command, input=b"".join(line + b"\n" for line in lines),
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        if done.returncode != 0:
+            sys.exit(f"{command}: exit {done.returncode}: {done.stderr.decode()}")
+        return done.stdout.splitlines(keepends=True), rejects.read_bytes().splitlines(keepends=True)
+
+
+def expected(lines, forms, hash, key_bytes):
+    settings = reference.Settings(hash=hash, key_bytes=key_bytes)
+    printed = [reference.key(form, settings).encode() + b"\t" + form + b"\n" for form in forms if form is not None]
+    rejected = [line + b"\n" for line, form in zip(lines, forms) if form is None]
+    return printed, rejected
+
+
+def split_lines(data):
+    """As bytes.splitlines, but at line feeds only."""
+    return [line + b"\n" for line in b"".join(data).split(b"\n")[:-1]]
+
+
+def first_difference(got, want):
+    for index, (one, two) in enumerate(zip(got, want)):
+        if one != two:
+            return index, one, two
+    if len(got) != len(want):
+        index = min(len(got), len(want))
+        return index, (got[index:] or [b"nothing"])[0], (want[index:] or [b"nothing"])[0]
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("count", type=int)
+    parser.add_argument("--seed", type=int, default=20180207)
+    parser.add_argument("--binary", default=os.environ.get("FIRSTSEEN", ROOT / "target/release/firstseen"))
+    parser.add_argument("--tokens")
+    args = parser.parse_args()
+    print(f"parity: {args.count} lines, seed {args.seed}", flush=True)
+
+    lines = make_lines(args.seed, args.count)
+    if args.tokens:
+        lines += read_tokens(args.tokens)
+    # The first line of an input may have a byte-order mark, which other lines may not.
+    lines = [b"{}"] + [line for line in lines if line.strip(b" \t\r")]
+    blocks = [lines[start:start + BLOCK] for start in range(0, len(lines), BLOCK)]
+    events = 0
+    with ProcessPoolExecutor() as pool:
+        for decimals in DECIMALS:
+            forms = [form for block in pool.map(canonical_forms, blocks, [decimals] * len(blocks)) for form in block]
+            events = sum(form is not None for form in forms)
+            for hash, key_bytes in KEYS:
+                printed, rejected = run_binary(args.binary, lines, decimals, hash, key_bytes)
+                want_printed, want_rejected = expected(lines, forms, hash, key_bytes)
+                for what, got, want in (("key", printed, want_printed), ("reject", rejected, want_rejected)):
+                    difference = first_difference(split_lines(got), want)
+                    if difference:
+                        index, one, two = difference
+                        print(f"decimals {decimals}, {hash}, {key_bytes} bytes: {what} {index} differs\n"
+                              f"  firstseen: {one[:2000]!r}\n  reference: {two[:2000]!r}")
+                        return 1
+    if not 0 < events < len(lines):
+        sys.exit("parity: the lines are all events, or none is: nothing was tried")
+    print(f"parity: {len(lines)} lines, {events} events, {len(DECIMALS) * len(KEYS)} settings, no difference")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
