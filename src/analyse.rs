@@ -149,12 +149,12 @@ impl<'a> Analyst<'a> {
         chunk: &mut Chunk,
     ) -> Result<(), Fault> {
         let text = line.of(batch);
+        if text.len() > LINE_BYTES_MAX {
+            return Err(Fault::TooLong);
+        }
         if split::is_blank(text) {
             chunk.blank += 1;
             return Ok(());
-        }
-        if text.len() > LINE_BYTES_MAX {
-            return Err(Fault::TooLong);
         }
         match self.product(keyer, text, chunk) {
             Ok(()) => chunk.events.push(line),

@@ -58,7 +58,7 @@ enum State<R: BufRead> {
         source: R,
         first: bool,
     },
-    Gzip(GzDecoder<R>),
+    Gzip(Box<GzDecoder<R>>),
     Zstd(zstd::stream::read::Decoder<'static, R>),
     Done,
 }
@@ -73,7 +73,7 @@ impl<R: BufRead> Members<R> {
         let Some(&next) = source.fill_buf()?.first() else { return Ok(State::Done) };
         match (self.format, next) {
             (_, 0) if !first => expect_padding(&mut source).map(|()| State::Done),
-            (Format::Gzip, 0x1F) => Ok(State::Gzip(GzDecoder::new(source))),
+            (Format::Gzip, 0x1F) => Ok(State::Gzip(Box::new(GzDecoder::new(source)))),
             (Format::Zstd, 0x28 | 0x50..=0x5F) => {
                 let decoder = zstd::stream::read::Decoder::with_buffer(source)?;
                 Ok(State::Zstd(decoder.single_frame()))

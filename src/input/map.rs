@@ -127,11 +127,7 @@ struct Slot {
 }
 
 static MAPS: [Slot; SLOTS] = [const {
-    Slot {
-        start: AtomicPtr::new(ptr::null_mut()),
-        len: AtomicUsize::new(0),
-        shrunk: AtomicBool::new(false),
-    }
+    Slot { start: AtomicPtr::new(ptr::null_mut()), len: AtomicUsize::new(0), shrunk: AtomicBool::new(false) }
 }; SLOTS];
 
 static PAGE_SIZE: AtomicUsize = AtomicUsize::new(4096);

@@ -137,12 +137,12 @@ pub(crate) fn resolve(inputs: &[PathBuf]) -> Result<Vec<Source>, Error> {
 
 fn stdin_source() -> Result<Source, Error> {
     let metadata = open_stdin().and_then(|file| file.metadata()).map_err(Error::io("read", "<stdin>"))?;
-    let bytes = metadata.is_file().then(|| metadata.len());
+    let bytes = metadata.is_file().then_some(metadata.len());
     Ok(Source { name: "<stdin>".to_owned(), path: None, bytes, id: FileId::of(&metadata) })
 }
 
 fn file_source(path: PathBuf, metadata: &fs::Metadata) -> Source {
-    let bytes = metadata.is_file().then(|| metadata.len());
+    let bytes = metadata.is_file().then_some(metadata.len());
     Source { name: path.display().to_string(), path: Some(path), bytes, id: FileId::of(metadata) }
 }
 

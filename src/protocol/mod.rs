@@ -14,8 +14,8 @@ use crate::error::Error;
 /// The built-in protocols: name and text.
 const BUILT_IN: [(&str, &str); 1] = [("geojson-v1", include_str!("geojson-v1.toml"))];
 
-/// The most decimals that rounding can keep. A double that is not an integer has its first
-/// significant digit before this place, and CPython's `round` does nothing from here on.
+/// The most decimals that a protocol can round to: from 324 on, CPython's `round` leaves every double
+/// as it is.
 pub const DECIMALS_MAX: u16 = 323;
 
 /// The hash function that turns canonical bytes into a digest.
@@ -197,7 +197,10 @@ impl Protocol {
             let hash = self.hash.name();
             return Err(invalid(
                 &self.name,
-                format!("a {hash} key has at most {most} bytes (0 stands for all of them), not {}", self.key_bytes),
+                format!(
+                    "a {hash} key has at most {most} bytes (0 stands for all of them), not {}",
+                    self.key_bytes
+                ),
             ));
         }
         if self.key_bytes == 0 {

@@ -1,0 +1,14 @@
+//! The integration tests: one binary, one module for each question.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod cli;
+mod determinism;
+mod environment;
+mod paths;
+mod readme;
+mod redelivery;
+mod reference;
+mod streams;
+mod tool;
+mod vectors;
