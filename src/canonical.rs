@@ -97,9 +97,10 @@ impl Canonicaliser {
         for position in base..self.members.len() {
             let Member { prefix, name } = self.members[position];
             let text = name_of(tape, name);
-            let repeated = self.members.get(position + 1).is_some_and(|next| {
-                next.prefix == prefix && name_of(tape, next.name) == text
-            });
+            let repeated = self
+                .members
+                .get(position + 1)
+                .is_some_and(|next| next.prefix == prefix && name_of(tape, next.name) == text);
             if repeated {
                 continue;
             }

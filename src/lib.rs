@@ -62,6 +62,9 @@ mod report;
 
 mod pipeline;
 
+#[doc(hidden)]
+pub mod stages;
+
 pub use analyse::KeyText;
 pub use error::{Error, Invalid, Reason};
 pub use key::{Key, Keyer};

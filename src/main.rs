@@ -75,7 +75,9 @@ fn tell(error: &Error) {
             say(&error.to_string());
             say("firstseen: nothing was published; --rejects FILE collects such lines and goes on");
         }
-        Error::LineTooLong { .. } | Error::Compressed { .. } | Error::Shrunk { .. } => say(&error.to_string()),
+        Error::LineTooLong { .. } | Error::Compressed { .. } | Error::Shrunk { .. } => {
+            say(&error.to_string())
+        }
         _ => say(&format!("firstseen: {error}")),
     }
 }

@@ -70,9 +70,9 @@ impl Output {
             Some("gz") => {
                 Encoder::Gzip(flate2::write::GzEncoder::new(file, flate2::Compression::new(GZIP_LEVEL)))
             }
-            Some("zst") => Encoder::Zstd(
-                zstd::Encoder::new(file, ZSTD_LEVEL).map_err(Error::io("compress", &name))?,
-            ),
+            Some("zst") => {
+                Encoder::Zstd(zstd::Encoder::new(file, ZSTD_LEVEL).map_err(Error::io("compress", &name))?)
+            }
             _ => Encoder::Plain(file),
         };
         Ok(Self { name, encoder, temporary })
@@ -102,7 +102,9 @@ impl Output {
             Some(folder.join(target.file_name()?))
         };
         match (place(self), place(other)) {
-            (Some(one), Some(two)) => one == two || (self.existing().is_some() && self.existing() == other.existing()),
+            (Some(one), Some(two)) => {
+                one == two || (self.existing().is_some() && self.existing() == other.existing())
+            }
             _ => false,
         }
     }

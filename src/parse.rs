@@ -44,8 +44,7 @@ impl Parser {
         self.scratch.extend_from_slice(line);
         self.scratch.resize(line.len() + simd_json::INPUT_PADDING, b' ');
         let mut tape = mem::replace(&mut self.tape, simd_json::Tape(Vec::new())).reset();
-        let parsed =
-            simd_json::fill_tape_padded(&mut self.scratch, line.len(), &mut self.buffers, &mut tape);
+        let parsed = simd_json::fill_tape_padded(&mut self.scratch, line.len(), &mut self.buffers, &mut tape);
         let result = match (parsed, tape.0.first()) {
             (Ok(()), Some(simd_json::Node::Object { .. })) => with(&Tape::Simd(&tape.0)),
             _ => self.exact.parse(line).and_then(|tape| with(&tape)),

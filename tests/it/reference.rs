@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use firstseen::{Keyer, Overrides, Protocol};
+use firstseen::{Keyer, Overrides, Protocol, stages};
 use proptest::prelude::*;
 
 const ENVELOPE: [&str; 7] = [
@@ -288,12 +288,15 @@ fn shortest(x: f64, length: usize) -> Option<(String, i32)> {
     Some((digits, exponent))
 }
 
-/// The library's canonical text.
+/// The library's canonical text, which must be the same by way of its exact parser.
 fn ours(line: &str, decimals: u16) -> Option<String> {
     let overrides = Overrides { decimals: Some(decimals), ..Overrides::default() };
     let protocol = Protocol::built_in("geojson-v1").unwrap().derive(&overrides).unwrap();
-    let canonical = Keyer::new(&protocol).canonical(line.as_bytes()).map(<[u8]>::to_vec).ok()?;
-    Some(String::from_utf8(canonical).unwrap())
+    let canonical = Keyer::new(&protocol).canonical(line.as_bytes()).map(<[u8]>::to_vec);
+    let mut exactly = Vec::new();
+    let result = stages::canonical_exactly(&protocol, line.as_bytes(), &mut exactly);
+    assert_eq!(canonical, result.map(|()| exactly), "the exact parser disagrees on {line}");
+    Some(String::from_utf8(canonical.ok()?).unwrap())
 }
 
 fn number_text() -> impl Strategy<Value = String> {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use firstseen::{Hash, Keyer, Overrides, Protocol};
+use firstseen::{Hash, Keyer, Overrides, Protocol, stages};
 use serde_json::Value;
 
 use crate::reference;
@@ -52,6 +52,10 @@ fn keys_and_canonical_texts_are_the_golden_ones() {
                         result["canonical"].as_str().unwrap().to_owned(),
                     )
                 });
+                let mut exactly = Vec::new();
+                let exact = stages::canonical_exactly(&protocol(settings), &input(case), &mut exactly).ok();
+                let exact = exact.map(|()| String::from_utf8_lossy(&exactly).into_owned());
+                assert_eq!(exact.as_ref(), want.as_ref().map(|(_, canonical)| canonical), "{case}");
                 assert_eq!(got, want, "{} under {settings}: {case}", group["group"]);
                 cases += 1;
             }
