@@ -54,8 +54,11 @@ impl Output {
         Ok(Self { name: name.to_owned(), encoder: Encoder::Plain(file), temporary: None })
     }
 
-    /// The file of that name. Nothing stands under it until it is published.
+    /// The file of that name; `-` is standard output. Nothing stands under it until it is published.
     pub(crate) fn create(path: &Path) -> Result<Self, Error> {
+        if path.as_os_str() == "-" {
+            return Self::stdout();
+        }
         let name = path.display().to_string();
         let target = resolve(path).map_err(Error::io("write to", &name))?;
         let (file, temporary) = match target {

@@ -59,7 +59,8 @@ pub(crate) enum ExactNode {
 }
 
 impl<'a> Tape<'a> {
-    #[inline]
+    // Called for every node; not inlined, it took a fifth of the canonical form's time.
+    #[inline(always)]
     pub(crate) fn node(&self, index: usize) -> Node<'a> {
         match self {
             Self::Simd(nodes) => match nodes[index] {
@@ -88,9 +89,16 @@ impl<'a> Tape<'a> {
     /// The index of the node after the one at `index` and all that belongs to it.
     #[inline]
     pub(crate) fn after(&self, index: usize) -> usize {
-        match self.node(index) {
-            Node::Array { count, .. } | Node::Object { count, .. } => index + 1 + count,
-            _ => index + 1,
-        }
+        let count = match self {
+            Self::Simd(nodes) => match nodes[index] {
+                simd_json::Node::Object { count, .. } | simd_json::Node::Array { count, .. } => count,
+                _ => 0,
+            },
+            Self::Exact { nodes, .. } => match nodes[index] {
+                ExactNode::Object { count, .. } | ExactNode::Array { count, .. } => count,
+                _ => 0,
+            },
+        };
+        index + 1 + count
     }
 }

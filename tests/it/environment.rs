@@ -264,8 +264,10 @@ fn two_outputs_of_one_name_are_refused() {
 #[test]
 fn what_is_no_regular_file_is_written_straight_and_stays_what_it_is() {
     let folder = folder_with_old_output();
-    let run = folder.run(&["dedup", "-q", "feed", "-o", "/dev/stdout"]).expect_code(0);
-    assert_eq!(run.stdout, KEPT);
+    for stdout in ["/dev/stdout", "/dev/fd/1", "-"] {
+        let run = folder.run(&["dedup", "-q", "feed", "-o", stdout]).expect_code(0);
+        assert_eq!(run.stdout, KEPT, "{stdout}");
+    }
     folder.run(&["dedup", "-q", "feed", "-o", "/dev/null"]).expect_code(0);
     assert!(!fs::metadata("/dev/null").unwrap().is_file());
     let run = folder
