@@ -70,9 +70,10 @@ fn write_rounded_quickly(x: f64, rounding: Rounding, out: &mut Vec<u8>) -> bool 
         return false;
     }
     let m = floor + u64::from(fraction > 0.5);
-    // Below 1e-4 the text has an exponent.
     if m != 0 && m.saturating_mul(10_000) < power {
-        return false;
+        // Below 1e-4 the text has an exponent.
+        Shortest::of_decimal(x.is_sign_negative(), m, rounding.decimals).write(out);
+        return true;
     }
     if x.is_sign_negative() {
         out.push(b'-');
@@ -102,10 +103,14 @@ fn write_rounded_exactly(x: f64, decimals: u16, out: &mut Vec<u8>) {
     if shortest.decimals() <= i32::from(decimals) {
         return shortest.write(out);
     }
-    let mut text = Vec::new();
-    // Writing to memory cannot fail, and a formatted finite number is a number again.
-    let _ = write!(text, "{x:.*}", usize::from(decimals));
-    let rounded = std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok()).unwrap_or(x);
+    // A sign, 309 digits, a point and DECIMALS_MAX decimals fit.
+    let mut buffer = [0; 640];
+    let mut rest = &mut buffer[..];
+    // So writing cannot fail, and a formatted finite number is a number again.
+    let _ = write!(rest, "{x:.*}", usize::from(decimals));
+    let left = rest.len();
+    let text = std::str::from_utf8(&buffer[..buffer.len() - left]);
+    let rounded = text.ok().and_then(|text| text.parse().ok()).unwrap_or(x);
     Shortest::of(rounded).write(out);
 }
 
@@ -141,12 +146,27 @@ impl Shortest {
                 }
             }
         }
-        while shortest.length > 0 && shortest.digits[shortest.length - 1] == b'0' {
-            shortest.length -= 1;
-        }
+        shortest.drop_trailing_zeros();
         // The exponent that the crate writes is always a small integer.
         shortest.point += exponent.parse::<i32>().unwrap_or(0);
         shortest
+    }
+
+    /// `m · 10^-decimals`, where `m` has at most 15 digits and is not zero.
+    fn of_decimal(negative: bool, m: u64, decimals: u16) -> Self {
+        let mut buffer = itoa::Buffer::new();
+        let text = buffer.format(m).as_bytes();
+        let point = text.len() as i32 - i32::from(decimals);
+        let mut shortest = Self { negative, digits: [0; 17], length: text.len(), point };
+        shortest.digits[..text.len()].copy_from_slice(text);
+        shortest.drop_trailing_zeros();
+        shortest
+    }
+
+    fn drop_trailing_zeros(&mut self) {
+        while self.length > 0 && self.digits[self.length - 1] == b'0' {
+            self.length -= 1;
+        }
     }
 
     /// How many digits stand after the decimal point; negative for trailing zeros before it.
