@@ -60,16 +60,23 @@ mod output;
 
 mod report;
 
+mod config;
+
+mod tally;
+
+mod writer;
+
 mod pipeline;
 
 #[doc(hidden)]
 pub mod stages;
 
 pub use analyse::KeyText;
+pub use config::Config;
 pub use error::{Error, Invalid, Reason};
 pub use key::{Key, Keyer};
 pub use meter::Meter;
-pub use pipeline::{Config, dedup, keys};
+pub use pipeline::{dedup, keys};
 pub use protocol::{Fingerprint, Hash, Overrides, Protocol};
 pub use publish::abandon;
 pub use report::{Counts, InputReport, ProtocolReport, Report, Seconds};

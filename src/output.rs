@@ -2,7 +2,7 @@
 //!
 //! In: [`Emission`]s in input order. Out: files. A regular file is written under a temporary name
 //! in its folder, flushed to disk, and renamed, so that its name never stands for half of it; see
-//! [`publish`]. What is no regular file (a device, a FIFO, the process's own streams) is written
+//! [`mod@publish`]. What is no regular file (a device, a FIFO, the process's own streams) is written
 //! straight. One thread owns all outputs of a run.
 
 use std::fs::{self, File, OpenOptions};

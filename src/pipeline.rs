@@ -13,72 +13,21 @@
 //! batch k + 1 yet, batch k is finished at once, so that a quiet pipe does not hold back its events.
 
 use std::num::NonZero;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Instant;
 
-use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
+use crossbeam_channel::{Receiver, Sender, TryRecvError};
 
-use crate::analyse::{Analysed, Analyst, Fault, KeyText, Product};
-use crate::emit::{Emission, Part, Runs, emit};
+use crate::analyse::{Analysed, Analyst, KeyText, Product};
+use crate::config::Config;
+use crate::emit::{Emission, emit};
 use crate::error::Error;
 use crate::input::{self, Message, ReadOptions, Source};
 use crate::meter::Meter;
-use crate::output::{Output, publish};
-use crate::protocol::Protocol;
-use crate::report::{Counts, InputReport, Report};
+use crate::report::Report;
 use crate::seen::Seen;
-
-/// Emissions that wait for the writer.
-const EMISSIONS_WAITING: usize = 2;
-
-/// A run, as it is asked for.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Files and directories, in order; `-`, or none at all, is standard input.
-    pub inputs: Vec<PathBuf>,
-    /// What makes two events one.
-    pub protocol: Protocol,
-    /// Where the events (or keys) go; `None` is standard output.
-    pub output: Option<PathBuf>,
-    /// Read, count and report, but write no events.
-    pub dry_run: bool,
-    /// Where events go whose key had been seen.
-    pub duplicates: Option<PathBuf>,
-    /// Where lines go that are no events. `None`: the first one ends the run.
-    pub rejects: Option<PathBuf>,
-    /// Where the report goes, as JSON.
-    pub report: Option<PathBuf>,
-    /// Worker threads; `None` is one for each core that the process may use.
-    pub threads: Option<NonZero<usize>>,
-    /// Map regular uncompressed files instead of reading them.
-    pub mmap: bool,
-    /// Bytes that are in work together; `None` is 4 MiB for each worker.
-    pub batch_bytes: Option<NonZero<usize>>,
-    /// Bytes that a worker takes at a time.
-    pub chunk_bytes: NonZero<usize>,
-}
-
-impl Config {
-    /// From standard input to standard output under `protocol`, with a worker for each core.
-    #[must_use]
-    pub fn new(protocol: Protocol) -> Self {
-        Self {
-            inputs: Vec::new(),
-            protocol,
-            output: None,
-            dry_run: false,
-            duplicates: None,
-            rejects: None,
-            report: None,
-            threads: None,
-            mmap: true,
-            batch_bytes: None,
-            chunk_bytes: NonZero::<usize>::MIN.saturating_add((64 << 10) - 1),
-        }
-    }
-}
+use crate::tally::Tally;
+use crate::writer::{Outputs, spawn_writer};
 
 /// Writes the first event of every key, byte for byte, in input order.
 ///
@@ -226,169 +175,4 @@ impl Stages<'_> {
         // The writer's own error says why it has gone; it is found when the thread is joined.
         self.emissions.send(emission).map_err(|_| Error::ThreadLost("writing"))
     }
-}
-
-/// The counts of every input so far.
-struct Tally {
-    inputs: Vec<InputReport>,
-}
-
-impl Tally {
-    fn new(sources: &[Source], product: Product) -> Self {
-        let compared = (product == Product::Claim).then_some(0);
-        let counts = || Counts { unique: compared, duplicates: compared, ..Counts::default() };
-        let input = |source: &Source| InputReport { source: source.name.clone(), counts: counts() };
-        Self { inputs: sources.iter().map(input).collect() }
-    }
-
-    /// What in this batch ends the run, before it is added.
-    fn fault(&self, analysed: &mut Analysed) -> Option<Error> {
-        let InputReport { source, counts } = &self.inputs[analysed.source];
-        let source = source.clone();
-        if analysed.bytes.shrunk() {
-            // None of it can be trusted.
-            analysed.chunks.clear();
-            return Some(Error::Shrunk { source });
-        }
-        let (line, fault) = analysed.take_fault()?;
-        let line = counts.lines + line;
-        Some(match fault {
-            Fault::Invalid(invalid) => Error::Event { source, line, invalid },
-            Fault::TooLong => Error::LineTooLong { source, line },
-        })
-    }
-
-    fn add(&mut self, analysed: &Analysed, meter: &Meter) {
-        let counts = &mut self.inputs[analysed.source].counts;
-        counts.bytes += analysed.bytes.len() as u64;
-        for chunk in &analysed.chunks {
-            let events = chunk.events.len() as u64;
-            counts.lines += chunk.lines;
-            counts.blank += chunk.blank;
-            counts.events += events;
-            chunk.rejects.iter().for_each(|reject| counts.add_reject(reject.invalid.reason));
-            let repeated = chunk.claims.duplicates();
-            if let (Some(unique), Some(duplicates)) = (&mut counts.unique, &mut counts.duplicates) {
-                *unique += events - repeated;
-                *duplicates += repeated;
-            }
-            meter.events.add(events);
-            meter.duplicates.add(repeated);
-        }
-    }
-
-    fn into_inputs(self) -> Vec<InputReport> {
-        self.inputs
-    }
-}
-
-/// The outputs of a run.
-struct Outputs {
-    events: Option<Output>,
-    duplicates: Option<Output>,
-    rejects: Option<Output>,
-    report: Option<Output>,
-}
-
-impl Outputs {
-    fn open(config: &Config, sources: &[Source]) -> Result<Self, Error> {
-        let create = |path: &Option<PathBuf>| path.as_deref().map(Output::create).transpose();
-        let events = match &config.output {
-            _ if config.dry_run => None,
-            Some(path) => Some(Output::create(path)?),
-            None => Some(Output::stdout()?),
-        };
-        let duplicates = if config.dry_run { None } else { create(&config.duplicates)? };
-        let outputs =
-            Self { events, duplicates, rejects: create(&config.rejects)?, report: create(&config.report)? };
-        outputs.check(sources)?;
-        Ok(outputs)
-    }
-
-    /// No output is an input, and no two outputs are one file.
-    fn check(&self, sources: &[Source]) -> Result<(), Error> {
-        let outputs: Vec<&Output> =
-            [&self.events, &self.duplicates, &self.rejects, &self.report].into_iter().flatten().collect();
-        for (index, output) in outputs.iter().enumerate() {
-            if let Some(id) = output.existing()
-                && let Some(source) = sources.iter().find(|source| source.id == Some(id))
-            {
-                return Err(Error::Usage(format!(
-                    "{} is also an input ({}); write to another file",
-                    output.name(),
-                    source.name
-                )));
-            }
-            if let Some(other) = outputs[..index].iter().find(|other| other.is_same_file(output)) {
-                let (one, two) = (other.name(), output.name());
-                return Err(Error::Usage(format!("{one} and {two} are one file; give each output its own")));
-            }
-        }
-        Ok(())
-    }
-
-    fn write(&mut self, batch: &[u8], parts: &[Part]) -> Result<(), Error> {
-        type Select = fn(&Part) -> &Runs;
-        let selections: [(&mut Option<Output>, Select); 3] = [
-            (&mut self.events, |part| &part.kept),
-            (&mut self.duplicates, |part| &part.duplicates),
-            (&mut self.rejects, |part| &part.rejects),
-        ];
-        for (output, select) in selections {
-            if let Some(output) = output {
-                output.write_runs(batch, parts.iter().map(select))?;
-            }
-        }
-        if let Some(events) = &mut self.events {
-            let text: Vec<&[u8]> = parts.iter().map(|part| &part.text[..]).collect();
-            events.write(&text)?;
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self, meter: &Meter) -> Result<(), Error> {
-        let began = Instant::now();
-        for output in [&mut self.events, &mut self.duplicates, &mut self.rejects].into_iter().flatten() {
-            output.finish()?;
-        }
-        meter.publish.add(began.elapsed());
-        Ok(())
-    }
-
-    fn write_report(&mut self, report: &Report) -> Result<(), Error> {
-        let Some(output) = &mut self.report else { return Ok(()) };
-        // A report is made of numbers and names, which always have a JSON form.
-        let json = serde_json::to_vec_pretty(report).unwrap_or_default();
-        output.write(&[&json, b"\n"])?;
-        output.finish()
-    }
-
-    fn publish(self) -> Result<(), Error> {
-        let Self { events, duplicates, rejects, report } = self;
-        publish([rejects, duplicates, report, events].into_iter().flatten().collect())
-    }
-}
-
-/// Writes emissions in the order in which they come; returns the outputs when no more can come.
-fn spawn_writer(
-    mut outputs: Outputs,
-    sources: &Arc<[Source]>,
-    meter: &Arc<Meter>,
-) -> (Sender<Emission>, JoinHandle<Result<Outputs, Error>>) {
-    let (sender, receiver) = bounded::<Emission>(EMISSIONS_WAITING);
-    let (sources, meter) = (Arc::clone(sources), Arc::clone(meter));
-    let writer = std::thread::spawn(move || {
-        for Emission { source, bytes, parts } in receiver {
-            let began = Instant::now();
-            let written = outputs.write(&bytes, &parts);
-            meter.write.add(began.elapsed());
-            // Pages that went away while they were written were written as zeros, or not at all.
-            if bytes.shrunk() {
-                return Err(Error::Shrunk { source: sources[source].name.clone() });
-            }
-            written?;
-        }
-        Ok(outputs)
-    });
-    (sender, writer)
 }

@@ -1,0 +1,130 @@
+//! The outputs of a run, and the one thread that owns them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use crossbeam_channel::{Sender, bounded};
+
+use crate::config::Config;
+use crate::emit::{Emission, Part, Runs};
+use crate::error::Error;
+use crate::input::Source;
+use crate::meter::Meter;
+use crate::output::{Output, publish};
+use crate::report::Report;
+
+/// Emissions that wait for the writer.
+const EMISSIONS_WAITING: usize = 2;
+
+/// The outputs of a run.
+pub(crate) struct Outputs {
+    events: Option<Output>,
+    duplicates: Option<Output>,
+    rejects: Option<Output>,
+    report: Option<Output>,
+}
+
+impl Outputs {
+    pub(crate) fn open(config: &Config, sources: &[Source]) -> Result<Self, Error> {
+        let create = |path: &Option<PathBuf>| path.as_deref().map(Output::create).transpose();
+        let events = match &config.output {
+            _ if config.dry_run => None,
+            Some(path) => Some(Output::create(path)?),
+            None => Some(Output::stdout()?),
+        };
+        let duplicates = if config.dry_run { None } else { create(&config.duplicates)? };
+        let outputs =
+            Self { events, duplicates, rejects: create(&config.rejects)?, report: create(&config.report)? };
+        outputs.check(sources)?;
+        Ok(outputs)
+    }
+
+    /// No output is an input, and no two outputs are one file.
+    fn check(&self, sources: &[Source]) -> Result<(), Error> {
+        let outputs: Vec<&Output> =
+            [&self.events, &self.duplicates, &self.rejects, &self.report].into_iter().flatten().collect();
+        for (index, output) in outputs.iter().enumerate() {
+            if let Some(id) = output.existing()
+                && let Some(source) = sources.iter().find(|source| source.id == Some(id))
+            {
+                return Err(Error::Usage(format!(
+                    "{} is also an input ({}); write to another file",
+                    output.name(),
+                    source.name
+                )));
+            }
+            if let Some(other) = outputs[..index].iter().find(|other| other.is_same_file(output)) {
+                let (one, two) = (other.name(), output.name());
+                return Err(Error::Usage(format!("{one} and {two} are one file; give each output its own")));
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, batch: &[u8], parts: &[Part]) -> Result<(), Error> {
+        type Select = fn(&Part) -> &Runs;
+        let selections: [(&mut Option<Output>, Select); 3] = [
+            (&mut self.events, |part| &part.kept),
+            (&mut self.duplicates, |part| &part.duplicates),
+            (&mut self.rejects, |part| &part.rejects),
+        ];
+        for (output, select) in selections {
+            if let Some(output) = output {
+                output.write_runs(batch, parts.iter().map(select))?;
+            }
+        }
+        if let Some(events) = &mut self.events {
+            let text: Vec<&[u8]> = parts.iter().map(|part| &part.text[..]).collect();
+            events.write(&text)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(&mut self, meter: &Meter) -> Result<(), Error> {
+        let began = Instant::now();
+        for output in [&mut self.events, &mut self.duplicates, &mut self.rejects].into_iter().flatten() {
+            output.finish()?;
+        }
+        meter.publish.add(began.elapsed());
+        Ok(())
+    }
+
+    pub(crate) fn write_report(&mut self, report: &Report) -> Result<(), Error> {
+        let Some(output) = &mut self.report else { return Ok(()) };
+        // A report is made of numbers and names, which always have a JSON form.
+        let json = serde_json::to_vec_pretty(report).unwrap_or_default();
+        output.write(&[&json, b"\n"])?;
+        output.finish()
+    }
+
+    pub(crate) fn publish(self) -> Result<(), Error> {
+        let Self { events, duplicates, rejects, report } = self;
+        publish([rejects, duplicates, report, events].into_iter().flatten().collect())
+    }
+}
+
+/// Writes emissions in the order in which they come; returns the outputs when no more can come.
+pub(crate) fn spawn_writer(
+    mut outputs: Outputs,
+    sources: &Arc<[Source]>,
+    meter: &Arc<Meter>,
+) -> (Sender<Emission>, JoinHandle<Result<Outputs, Error>>) {
+    let (sender, receiver) = bounded::<Emission>(EMISSIONS_WAITING);
+    let (sources, meter) = (Arc::clone(sources), Arc::clone(meter));
+    let writer = std::thread::spawn(move || {
+        for Emission { source, bytes, parts } in receiver {
+            let began = Instant::now();
+            let written = outputs.write(&bytes, &parts);
+            meter.write.add(began.elapsed());
+            // Pages that went away while they were written were written as zeros, or not at all.
+            if bytes.shrunk() {
+                return Err(Error::Shrunk { source: sources[source].name.clone() });
+            }
+            written?;
+        }
+        Ok(outputs)
+    });
+    (sender, writer)
+}
