@@ -1,9 +1,9 @@
-//! Ordered output, and its publication.
+//! One output, and its publication.
 //!
-//! In: [`Emission`]s in input order. Out: files. A regular file is written under a temporary name
-//! in its folder, flushed to disk, and renamed, so that its name never stands for half of it; see
-//! [`mod@publish`]. What is no regular file (a device, a FIFO, the process's own streams) is written
-//! straight. One thread owns all outputs of a run.
+//! In: slices and runs of lines, in order. Out: a file. A regular file is written under a temporary
+//! name in its folder, brought to disk, and renamed, so that its name never stands for half of it;
+//! see [`mod@publish`]. What is no regular file (a device, a FIFO, the process's own streams) is
+//! written straight.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IoSlice, Write};
