@@ -122,8 +122,9 @@ def event(rng, level=0):
 def feature(rng):
     """A plausible GeoJSON event."""
     coordinates = f"[{number(rng)}, {number(rng)}]"
+    sensor = string(rng, rng.choice(TEXTS)) if rng.random() < 0.2 else '"SN-1"'
     return (f'{{"type":"Feature","geometry":{{"type":"Point","coordinates":{coordinates}}},'
-            f'"properties":{{"sensor_id":"SN-{rng.randrange(100)}","reading":{number(rng)}}},"attempt":{rng.randrange(5)}}}')
+            f'"properties":{{"sensor_id":{sensor},"reading":{number(rng)}}},"attempt":{rng.randrange(5)}}}')
 
 
 def damaged(rng, line):

@@ -7,15 +7,16 @@
 use std::io::Write;
 use std::mem;
 use std::ops::Range;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use rayon::prelude::*;
 
 use crate::LINE_BYTES_MAX;
+use crate::config::Config;
 use crate::error::Invalid;
 use crate::input::{Batch, Bytes};
-use crate::key::Keyer;
+use crate::key::{Keyer, LONG_LINE_BYTES};
 use crate::meter::Meter;
 use crate::protocol::Protocol;
 use crate::seen::Claims;
@@ -80,6 +81,14 @@ pub(crate) enum Fault {
     TooLong,
 }
 
+/// What a worker needs for itself: its buffers are reused from chunk to chunk.
+struct Workplace {
+    keyer: Keyer,
+    /// The canonical forms of a chunk's events, to be hashed together, and where each ends.
+    canonical: Vec<u8>,
+    ends: Vec<usize>,
+}
+
 /// Everything that analysis needs, shared by the workers.
 pub(crate) struct Analyst<'a> {
     protocol: &'a Protocol,
@@ -88,18 +97,23 @@ pub(crate) struct Analyst<'a> {
     collect_rejects: bool,
     chunk_bytes: usize,
     meter: &'a Meter,
-    /// Keyers that no worker is using, with their buffers.
-    idle: Mutex<Vec<Keyer>>,
+    /// What no worker is using.
+    idle: Mutex<Vec<Workplace>>,
+    /// Held while a long line is parsed: that takes many times its length in memory.
+    long_line: Mutex<()>,
 }
 
 impl<'a> Analyst<'a> {
-    pub(crate) fn new(
-        protocol: &'a Protocol,
-        product: Product,
-        collect_rejects: bool,
-        (chunk_bytes, meter): (usize, &'a Meter),
-    ) -> Self {
-        Self { protocol, product, collect_rejects, chunk_bytes, meter, idle: Mutex::default() }
+    pub(crate) fn new(config: &'a Config, product: Product, meter: &'a Meter) -> Self {
+        Self {
+            protocol: &config.protocol,
+            product,
+            collect_rejects: config.rejects.is_some(),
+            chunk_bytes: config.chunk_bytes.get(),
+            meter,
+            idle: Mutex::default(),
+            long_line: Mutex::default(),
+        }
     }
 
     pub(crate) fn analyse(&self, batch: Batch) -> Analysed {
@@ -119,31 +133,39 @@ impl<'a> Analyst<'a> {
     }
 
     fn analyse_chunk(&self, batch: &[u8], range: Range<usize>, first: bool) -> Chunk {
-        // A worker that panicked took its keyer with it; the list is whole.
-        let idle = || self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut keyer = idle().pop().unwrap_or_else(|| Keyer::new(self.protocol));
+        // A worker that panicked took its workplace with it; the list is whole.
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = idle().pop();
+        let mut place = free.unwrap_or_else(|| Workplace::new(self.protocol));
         let mut chunk = Chunk::default();
         // A guess at the length of a line saves most of the growing.
         chunk.events.reserve(range.len() / 256);
         for mut line in split::lines(batch, range) {
-            if first && line.start == 0 && line.of(batch).starts_with(BYTE_ORDER_MARK) {
+            let marked = first && line.start == 0 && line.of(batch).starts_with(BYTE_ORDER_MARK);
+            if marked {
                 line.start = BYTE_ORDER_MARK.len() as u32;
             }
             chunk.lines += 1;
-            if let Err(fault) = self.analyse_line(&mut keyer, batch, line, &mut chunk) {
+            if let Err(mut fault) = self.analyse_line(&mut place, batch, line, &mut chunk) {
+                if let Fault::Invalid(invalid) = &mut fault
+                    && marked
+                {
+                    invalid.byte += BYTE_ORDER_MARK.len();
+                }
                 chunk.fault = Some((chunk.lines, fault));
                 break;
             }
         }
+        place.hash_into(&mut chunk.claims);
         chunk.claims.group_by_shard();
-        idle().push(keyer);
+        idle().push(place);
         chunk
     }
 
     #[inline]
     fn analyse_line(
         &self,
-        keyer: &mut Keyer,
+        place: &mut Workplace,
         batch: &[u8],
         line: Line,
         chunk: &mut Chunk,
@@ -156,7 +178,9 @@ impl<'a> Analyst<'a> {
             chunk.blank += 1;
             return Ok(());
         }
-        match self.product(keyer, text, chunk) {
+        let long = text.len() > LONG_LINE_BYTES;
+        let _alone = long.then(|| self.long_line.lock().unwrap_or_else(PoisonError::into_inner));
+        match self.product(place, text, chunk) {
             Ok(()) => chunk.events.push(line),
             Err(invalid) if self.collect_rejects => chunk.rejects.push(Reject { line, invalid }),
             Err(invalid) => return Err(Fault::Invalid(invalid)),
@@ -164,10 +188,14 @@ impl<'a> Analyst<'a> {
         Ok(())
     }
 
-    fn product(&self, keyer: &mut Keyer, line: &[u8], chunk: &mut Chunk) -> Result<(), Invalid> {
+    fn product(&self, place: &mut Workplace, line: &[u8], chunk: &mut Chunk) -> Result<(), Invalid> {
+        let Workplace { keyer, canonical, ends } = place;
         // Writing to memory cannot fail.
         match self.product {
-            Product::Claim => chunk.claims.push(keyer.key(line)?),
+            Product::Claim => {
+                keyer.append_canonical(line, canonical)?;
+                ends.push(canonical.len());
+            }
             Product::Text(KeyText::Key) => drop(writeln!(chunk.text, "{}", keyer.key(line)?)),
             Product::Text(KeyText::Long) => {
                 let (key, canonical) = keyer.key_and_canonical(line)?;
@@ -181,6 +209,20 @@ impl<'a> Analyst<'a> {
             }
         }
         Ok(())
+    }
+}
+
+impl Workplace {
+    fn new(protocol: &Protocol) -> Self {
+        Self { keyer: Keyer::new(protocol), canonical: Vec::new(), ends: Vec::new() }
+    }
+
+    /// Hashes the canonical forms there are.
+    fn hash_into(&mut self, claims: &mut Claims) {
+        self.keyer.hash_all(&self.canonical, &self.ends, |key| claims.push(key));
+        self.canonical.clear();
+        self.canonical.shrink_to(LONG_LINE_BYTES);
+        self.ends.clear();
     }
 }
 

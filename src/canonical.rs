@@ -45,6 +45,11 @@ impl Canonicaliser {
         }
     }
 
+    /// Gives back what a long line needed.
+    pub(crate) fn give_back(&mut self) {
+        self.members = Vec::new();
+    }
+
     fn write_value(&mut self, tape: &Tape<'_>, index: usize, out: &mut Vec<u8>) -> Result<(), Invalid> {
         match tape.node(index) {
             Node::Null => out.extend_from_slice(b"null"),
@@ -196,7 +201,7 @@ fn write_escape(byte: u8, out: &mut Vec<u8>) {
 /// time, as in "Bit Twiddling Hacks" (Anderson, "Determine if a word has a byte less than n"): the
 /// test may take a byte after a true hit for a hit, but never one before it.
 #[inline]
-fn clean_length(bytes: &[u8]) -> usize {
+pub(crate) fn clean_length(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::MAX / 255;
     const HIGHS: u64 = ONES << 7;
     let mut clean = 0;

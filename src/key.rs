@@ -4,14 +4,18 @@
 //! makes of them. Pure: the same line and protocol always give the same key.
 
 use std::fmt;
+use std::iter;
+use std::mem;
 
-use blake2::{Blake2b512, Digest};
-use sha2::Sha256;
+use blake2b_simd::Params;
+use blake2b_simd::many::{HashManyJob, hash_many};
+use sha2::{Digest, Sha256};
 
 use crate::canonical::Canonicaliser;
 use crate::error::Invalid;
 use crate::parse::Parser;
 use crate::protocol::{Hash, Protocol};
+use crate::shapes::Shapes;
 
 /// An idempotency key: the leading bytes of the digest of an event's canonical form.
 ///
@@ -54,6 +58,9 @@ impl fmt::Debug for Key {
     }
 }
 
+/// Longer lines are rare, and their buffers are given back after them.
+pub(crate) const LONG_LINE_BYTES: usize = 16 << 20;
+
 /// Computes keys under one protocol. Its buffers are reused from line to line.
 ///
 /// ```
@@ -72,6 +79,7 @@ impl fmt::Debug for Key {
 pub struct Keyer {
     hash: Hash,
     key_bytes: usize,
+    shapes: Shapes,
     parser: Parser,
     canonicaliser: Canonicaliser,
     canonical: Vec<u8>,
@@ -84,6 +92,7 @@ impl Keyer {
         Self {
             hash: protocol.hash(),
             key_bytes: protocol.key_bytes(),
+            shapes: Shapes::new(protocol),
             parser: Parser::new(),
             canonicaliser: Canonicaliser::new(protocol),
             canonical: Vec::new(),
@@ -107,10 +116,29 @@ impl Keyer {
     ///
     /// [`Invalid`] if the line is no event.
     pub fn canonical(&mut self, line: &[u8]) -> Result<&[u8], Invalid> {
-        let Self { parser, canonicaliser, canonical, .. } = self;
+        let mut canonical = mem::take(&mut self.canonical);
         canonical.clear();
-        parser.parse(line, |tape| canonicaliser.write(tape, canonical))?;
-        Ok(canonical)
+        canonical.shrink_to(LONG_LINE_BYTES);
+        let appended = self.append_canonical(line, &mut canonical);
+        self.canonical = canonical;
+        appended.map(|()| &self.canonical[..])
+    }
+
+    /// Appends the canonical form of the event that `line` holds; if it holds none, nothing.
+    pub(crate) fn append_canonical(&mut self, line: &[u8], out: &mut Vec<u8>) -> Result<(), Invalid> {
+        let Self { shapes, parser, canonicaliser, .. } = self;
+        if shapes.write(line, out) {
+            return Ok(());
+        }
+        let start = out.len();
+        let parsed = parser.parse(line, |tape| canonicaliser.write(tape, out));
+        if line.len() > LONG_LINE_BYTES {
+            *parser = Parser::new();
+            canonicaliser.give_back();
+        }
+        parsed.inspect_err(|_| out.truncate(start))?;
+        shapes.learn(line, |probe, out| parser.parse(probe, |tape| canonicaliser.write(tape, out)));
+        Ok(())
     }
 
     /// The key and the canonical form of the event that `line` holds.
@@ -124,13 +152,71 @@ impl Keyer {
     }
 
     fn hash_canonical(&self) -> Key {
-        let mut bytes = [0; 64];
         match self.hash {
-            Hash::Blake2b => bytes.copy_from_slice(&Blake2b512::digest(&self.canonical)),
-            Hash::Sha256 => bytes[..32].copy_from_slice(&Sha256::digest(&self.canonical)),
+            Hash::Blake2b => self.key_of(Params::new().hash(&self.canonical).as_bytes()),
+            Hash::Sha256 => self.key_of(&Sha256::digest(&self.canonical)),
         }
-        bytes[self.key_bytes..].fill(0);
+    }
+
+    /// The keys of canonical forms that stand one after another in `canonical`, each to its end in
+    /// `ends`. Several are hashed at a time, where the processor can.
+    pub(crate) fn hash_all(&self, canonical: &[u8], ends: &[usize], mut keys: impl FnMut(Key)) {
+        let starts = iter::once(0).chain(ends.iter().copied());
+        let forms = starts.zip(ends).map(|(start, &end)| &canonical[start..end]);
+        match self.hash {
+            Hash::Blake2b => {
+                let params = Params::new();
+                let mut jobs: Vec<HashManyJob<'_>> =
+                    forms.map(|form| HashManyJob::new(&params, form)).collect();
+                hash_many(&mut jobs);
+                jobs.iter().for_each(|job| keys(self.key_of(job.to_hash().as_bytes())));
+            }
+            Hash::Sha256 => forms.for_each(|form| keys(self.key_of(&Sha256::digest(form)))),
+        }
+    }
+
+    fn key_of(&self, digest: &[u8]) -> Key {
+        let mut bytes = [0; 64];
+        bytes[..self.key_bytes].copy_from_slice(&digest[..self.key_bytes]);
         // A digest has at most 64 bytes, which fits.
         Key { bytes, length: self.key_bytes as u8 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blake2::Blake2b512;
+
+    use super::*;
+    use crate::protocol::Overrides;
+
+    #[test]
+    fn both_ways_to_hash_agree_with_another_implementation() {
+        let content: Vec<u8> = (0..100_000_u64).map(|number| (number * number / 8) as u8).collect();
+        // Lengths around the block of 128 bytes, in groups of every size.
+        let lengths = [0, 1, 63, 127, 128, 129, 193, 255, 256, 257, 1000, 5000];
+        let mut ends = Vec::new();
+        for count in 0..40 {
+            ends.push(ends.last().unwrap_or(&0) + lengths[count * 7 % lengths.len()]);
+            for hash in [Hash::Blake2b, Hash::Sha256] {
+                let overrides = Overrides { hash: Some(hash), key_bytes: Some(0), ..Overrides::default() };
+                let protocol = Protocol::built_in("geojson-v1").unwrap().derive(&overrides).unwrap();
+                let mut keyer = Keyer::new(&protocol);
+                let mut keys = Vec::new();
+                keyer.hash_all(&content, &ends, |key| keys.push(key));
+                assert_eq!(keys.len(), ends.len());
+                let starts = iter::once(&0).chain(&ends);
+                for ((&start, &end), key) in starts.zip(&ends).zip(keys) {
+                    let form = &content[start..end];
+                    let expected = match hash {
+                        Hash::Blake2b => Blake2b512::digest(form).to_vec(),
+                        Hash::Sha256 => Sha256::digest(form).to_vec(),
+                    };
+                    assert_eq!(key.as_bytes(), expected, "{hash:?} of {} bytes", form.len());
+                    keyer.canonical = form.to_vec();
+                    assert_eq!(keyer.hash_canonical(), key);
+                }
+            }
+        }
     }
 }

@@ -46,6 +46,8 @@ mod number;
 
 mod canonical;
 
+mod shapes;
+
 mod key;
 
 mod seen;

@@ -4,15 +4,15 @@
 //!
 //! # Why the quick way is exact
 //!
-//! Let `t` be the double nearest to `|x| · 10^p`, with `p ≤ 22` so that `10^p` is a double itself
+//! Let `t` be the double nearest to `|x| · 10^p`, with `p ≤ 15` so that `10^p` is a double itself
 //! and `t` off by at most half a unit in its last place, `t · 2^-53`. Where `t < 10^15` and the
 //! fraction of `t` is further than that from one half, rounding `t` to an integer `m` gives what
-//! rounding the exact product gives. `m / 10^p` has at most 15 significant digits, and a decimal
-//! of at most 15 digits is the shortest one of the double nearest to it (IEEE 754, section 5.12.2:
-//! 15 digits survive the way to binary64 and back). So the digits of `m` are the answer, and no
-//! double has to be made of them. Everything else takes the slow way: the shortest digits that
-//! read back as `x` if they have no more than `p` decimals, otherwise the standard library's exact
-//! decimal expansion, rounded to nearest with ties to even.
+//! rounding the exact product gives. `m / 10^p` has at most 15 significant digits (`10^15` itself has
+//! one), and a decimal of at most 15 digits is the shortest one of the double nearest to it (IEEE
+//! 754, section 5.12.2: 15 digits survive the way to binary64 and back). So the digits of `m` are the
+//! answer, and no double has to be made of them. Everything else takes the slow way: the shortest
+//! digits that read back as `x` if they have no more than `p` decimals, otherwise the standard
+//! library's exact decimal expansion, rounded to nearest with ties to even.
 
 use std::io::Write;
 

@@ -12,9 +12,6 @@ use crate::error::Invalid;
 use crate::exact::ExactParser;
 use crate::tape::Tape;
 
-/// Buffers larger than this are given back after the line that needed them.
-const KEPT_BYTES_MAX: usize = 16 << 20;
-
 /// A parser with reusable buffers: after the first lines it allocates nothing.
 pub(crate) struct Parser {
     /// The line and simd-json's padding. simd-json rewrites what it parses.
@@ -50,9 +47,6 @@ impl Parser {
             _ => self.exact.parse(line).and_then(|tape| with(&tape)),
         };
         self.tape = tape.reset();
-        if line.len() > KEPT_BYTES_MAX {
-            *self = Self::new();
-        }
         result
     }
 }

@@ -6,7 +6,6 @@
 
 use std::fmt;
 
-use blake2::{Blake2b512, Digest};
 use serde::Deserialize;
 
 use crate::error::Error;
@@ -182,7 +181,8 @@ impl Protocol {
             name.push_str(&format!("+bytes={}", derived.key_bytes));
         }
         if derived.strip != self.strip {
-            name.push_str(&format!("+strip={}", derived.strip.names.join(",")));
+            let names: Vec<String> = derived.strip.names.iter().map(|name| quoted(name)).collect();
+            name.push_str(&format!("+strip={}", names.join(",")));
         }
         name
     }
@@ -260,9 +260,9 @@ impl Protocol {
         if let Some(decimals) = self.decimals {
             settings["numbers"] = serde_json::json!({"decimals": decimals});
         }
-        let digest = Blake2b512::digest(settings.to_string());
+        let digest = blake2b_simd::blake2b(settings.to_string().as_bytes());
         let mut bytes = [0; 16];
-        bytes.copy_from_slice(&digest[..16]);
+        bytes.copy_from_slice(&digest.as_bytes()[..16]);
         Fingerprint(bytes)
     }
 
@@ -290,6 +290,16 @@ pub struct Fingerprint([u8; 16]);
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// A member's name, as JSON where it is more than one plain word.
+fn quoted(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if !name.is_empty() && name.bytes().all(plain) {
+        name.to_owned()
+    } else {
+        serde_json::Value::from(name).to_string()
     }
 }
 

@@ -351,8 +351,55 @@ pub(crate) fn event_text() -> impl Strategy<Value = String> {
     object_text(value_text())
 }
 
+/// A scalar, or what looks like one.
+fn scalar_text() -> impl Strategy<Value = String> {
+    let token = "(tru|nulll|01|1\\.|-|\"|\"\\\\x\"|\"\\\\ud800\"|\"\\\\u00e9\"|\"\t\"|\\[\\]|\\{\\}|false|)";
+    prop_oneof![8 => number_text(), 8 => string_text(), 1 => Just("null".to_owned()), 1 => token]
+}
+
+/// An event with `\0` in place of every scalar.
+fn shape_text() -> impl Strategy<Value = String> {
+    let leaf = Just("\0".to_owned());
+    let value = leaf.prop_recursive(3, 20, 5, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5)
+                .prop_map(|elements| format!("[{}]", elements.join(","))),
+            object_text(inner),
+        ]
+    });
+    object_text(value)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// One keyer for all lines, so that later ones are of a shape that it knows.
+    #[test]
+    fn lines_of_a_known_shape_are_taken_as_by_the_exact_parser(
+        shape in shape_text(),
+        fillings in prop::collection::vec(prop::collection::vec(scalar_text(), 1..12), 3..8),
+        at in any::<prop::sample::Index>(),
+        damage in "[\\[\\]{},:\"0-9e.\\-\\\\ a\t]?",
+    ) {
+        let protocol = Protocol::built_in("geojson-v1").unwrap();
+        let mut keyer = Keyer::new(&protocol);
+        let mut lines = vec![shape.replace('\0', "0")];
+        for filling in fillings {
+            let mut scalars = filling.iter().cycle();
+            lines.push(shape.split('\0').map(str::to_owned).reduce(|line, rest| line + scalars.next().unwrap() + &rest).unwrap());
+        }
+        let last = lines.last().unwrap().clone();
+        let at = at.index(last.len());
+        if last.is_char_boundary(at) {
+            lines.push(format!("{}{damage}{}", &last[..at], &last[at..]));
+            lines.push(last[..at].to_owned());
+        }
+        for line in lines {
+            let mut exactly = Vec::new();
+            let result = stages::canonical_exactly(&protocol, line.as_bytes(), &mut exactly);
+            prop_assert_eq!(keyer.canonical(line.as_bytes()).map(<[u8]>::to_vec), result.map(|()| exactly), "{}", line);
+        }
+    }
 
     #[test]
     fn events_have_the_canonical_text_of_the_reference(event in event_text(), decimals in 0..12_u16) {
@@ -381,5 +428,26 @@ proptest! {
         let line = format!("{{\"v\":{x:e}}}");
         let expected = format!("{{\"v\":{}}}", repr(round(x, usize::from(decimals))));
         prop_assert_eq!(ours(&line, decimals), Some(expected));
+    }
+}
+
+#[test]
+fn number_tokens_of_100_000_digits_are_kept_exactly() {
+    let digits = "1234567890".repeat(10_000);
+    for (token, canonical) in [
+        (digits.clone(), digits.clone()),
+        (format!("-{digits}"), format!("-{digits}")),
+        (format!("0.{digits}"), "0.12345679".to_owned()),
+        (format!("{digits}.5"), "Infinity".to_owned()),
+        (format!("{digits}e-99999"), "1.23456789".to_owned()),
+        (format!("0.{}1e100000", "0".repeat(99_999)), "1.0".to_owned()),
+        // A tie at the ninth decimal, but for its last digit.
+        (format!("0.000000005{}", "0".repeat(100_000)), "1e-08".to_owned()),
+        (format!("1e{}", "9".repeat(100_000)), "Infinity".to_owned()),
+        (format!("1e-{}", "9".repeat(100_000)), "0.0".to_owned()),
+    ] {
+        let line = format!("{{\"v\":{token}}}");
+        assert_eq!(ours(&line, 8), Some(format!("{{\"v\":{canonical}}}")), "{}", &line[..40]);
+        assert_eq!(ours(&format!("{{\"v\":{token}x}}"), 8), None);
     }
 }
