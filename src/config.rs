@@ -22,7 +22,7 @@ pub struct Config {
     pub rejects: Option<PathBuf>,
     /// Where the report goes, as JSON.
     pub report: Option<PathBuf>,
-    /// Worker threads; `None` is one for each core that the process may use.
+    /// Worker threads, at most 1024; `None` is one for each core that the process may use.
     pub threads: Option<NonZero<usize>>,
     /// Map regular uncompressed files instead of reading them.
     pub mmap: bool,

@@ -55,8 +55,13 @@ fn run(command: &Command) -> Result<(), Error> {
 
 /// Removes temporaries and ends the process when it is told to, with the code that shells expect.
 fn end_on_signals() -> Result<(), Error> {
-    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])
-        .map_err(|error| Error::Usage(format!("cannot listen for signals: {error}")))?;
+    let ignored = ignored_signals();
+    let heeded = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
+    let mut signals = Signals::new(heeded).map_err(|error| Error::Io {
+        action: "listen for",
+        path: "signals".to_owned(),
+        error,
+    })?;
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
             firstseen::abandon();
@@ -66,6 +71,14 @@ fn end_on_signals() -> Result<(), Error> {
     Ok(())
 }
 
+/// The signals that were ignored when this process began, as `nohup` asks for, a bit for each: they
+/// stay ignored. From `SigIgn` of proc_pid_status(5); on other systems none.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
 /// One line about what went wrong, and one on what can be done about it.
 fn tell(error: &Error) {
     match error {
@@ -73,7 +86,7 @@ fn tell(error: &Error) {
         Error::BrokenPipe => {}
         Error::Event { .. } => {
             say(&error.to_string());
-            say("firstseen: nothing was published; --rejects FILE collects such lines and goes on");
+            say("firstseen: no file was published; --rejects FILE collects such lines and goes on");
         }
         Error::LineTooLong { .. } | Error::Compressed { .. } | Error::Shrunk { .. } => {
             say(&error.to_string())

@@ -64,8 +64,7 @@ impl Output {
         let (file, temporary) = match target {
             Target::Direct(file) => (file, None),
             Target::File(target) => {
-                let (file, temporary) =
-                    Temporary::create(target).map_err(Error::io("create a file beside", &name))?;
+                let (file, temporary) = Temporary::create(target).map_err(Error::io("write to", &name))?;
                 (file, Some(temporary))
             }
         };
@@ -97,19 +96,15 @@ impl Output {
         FileId::of(&metadata.ok()?)
     }
 
-    /// Whether both would be published as one file.
+    /// Whether both would end up in one file or pipe.
     pub(crate) fn is_same_file(&self, other: &Self) -> bool {
         let place = |output: &Self| {
             let target = output.temporary.as_ref()?.target();
             let folder = fs::canonicalize(publish::folder_of(target)).ok()?;
             Some(folder.join(target.file_name()?))
         };
-        match (place(self), place(other)) {
-            (Some(one), Some(two)) => {
-                one == two || (self.existing().is_some() && self.existing() == other.existing())
-            }
-            _ => false,
-        }
+        let same = |one: Option<_>, two| one.is_some() && one == two;
+        same(self.existing(), other.existing()) || place(self).is_some_and(|one| place(other) == Some(one))
     }
 
     /// Writes runs of whole lines, each line with a line end even where the input had none.
@@ -137,7 +132,17 @@ impl Output {
             Encoder::Zstd(encoder) => slices.iter().try_for_each(|slice| encoder.write_all(slice)),
             Encoder::Finished => Ok(()),
         }
+        .and_then(|()| self.flush_pipe())
         .map_err(Error::io("write to", &self.name))
+    }
+
+    /// Who reads what is written straight does not wait for an encoder's buffer to fill.
+    fn flush_pipe(&mut self) -> io::Result<()> {
+        match &mut self.encoder {
+            Encoder::Gzip(encoder) if self.temporary.is_none() => encoder.flush(),
+            Encoder::Zstd(encoder) if self.temporary.is_none() => encoder.flush(),
+            _ => Ok(()),
+        }
     }
 
     /// Ends the stream and, of a file that is to be published, brings it to disk.
@@ -162,29 +167,29 @@ pub(crate) fn publish(outputs: Vec<Output>) -> Result<(), Error> {
     publish::publish(temporaries.collect())
 }
 
-/// Follows the links of an output path to what they name. Existing targets that are no regular
-/// files are opened, as are the process's own descriptors, which `/dev/stdout` leads to: they may
-/// be regular files, but they are the caller's, who opened them to be written to.
+/// Follows the links of an output path to what they name. What exists and is no regular file is
+/// opened, and so are the process's own descriptors, which `/dev/stdout` leads to: they may be
+/// regular files, but they are the caller's, who opened them to be written to.
 fn resolve(path: &Path) -> io::Result<Target> {
+    if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        return Err(io::Error::from(io::ErrorKind::IsADirectory));
+    }
     let mut path = path.to_owned();
     for _ in 0..40 {
         if let Some(file) = own_descriptor(&path)? {
             return Ok(Target::Direct(file));
         }
-        let metadata = match fs::symlink_metadata(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Target::File(path)),
-            metadata => metadata?,
-        };
-        let kind = metadata.file_type();
-        if kind.is_symlink() {
-            let link = fs::read_link(&path)?;
-            path = path.parent().unwrap_or(Path::new("")).join(link);
-        } else if kind.is_dir() {
-            return Err(io::Error::from(io::ErrorKind::IsADirectory));
-        } else if kind.is_file() {
-            return Ok(Target::File(path));
-        } else {
-            return Ok(Target::Direct(OpenOptions::new().write(true).open(&path)?));
+        match fs::metadata(&path).map(|metadata| metadata.file_type()) {
+            Ok(kind) if kind.is_dir() => return Err(io::Error::from(io::ErrorKind::IsADirectory)),
+            Ok(kind) if !kind.is_file() => {
+                return Ok(Target::Direct(OpenOptions::new().write(true).open(&path)?));
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        match fs::read_link(&path) {
+            Ok(link) => path = path.parent().unwrap_or(Path::new("")).join(link),
+            Err(_) => return Ok(Target::File(path)),
         }
     }
     Err(io::Error::other("too many symbolic links"))
@@ -194,16 +199,16 @@ fn resolve(path: &Path) -> io::Result<Target> {
 fn own_descriptor(path: &Path) -> io::Result<Option<File>> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
     let Ok(parent) = fs::canonicalize(parent) else { return Ok(None) };
-    let is_own = parent == Path::new("/dev/fd")
-        || (parent.starts_with("/proc") && parent.file_name().is_some_and(|name| name == "fd"));
-    if !is_own {
+    let own = fs::canonicalize("/proc/self/fd").unwrap_or_else(|_| PathBuf::from("/dev/fd"));
+    if parent != own {
         return Ok(None);
     }
     match name.to_str() {
         // A duplicate shares the offset, so that what is there already is not written over.
         Some("1") => duplicate(io::stdout().as_fd()).map(Some),
         Some("2") => duplicate(io::stderr().as_fd()).map(Some),
-        _ => OpenOptions::new().write(true).open(path).map(Some),
+        // Others are opened anew, and so at the end for the same reason.
+        _ => OpenOptions::new().append(true).open(path).map(Some),
     }
 }
 

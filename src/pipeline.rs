@@ -12,11 +12,14 @@
 //! a pool of workers: while they claim and emit batch k, they analyse batch k + 1. If there is no
 //! batch k + 1 yet, batch k is finished at once, so that a quiet pipe does not hold back its events.
 
+use std::convert::Infallible;
 use std::num::NonZero;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crossbeam_channel::{Receiver, Sender, TryRecvError};
+use crossbeam_channel::{Receiver, Sender, TryRecvError, select};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::analyse::{Analysed, Analyst, KeyText, Product};
 use crate::config::Config;
@@ -27,7 +30,14 @@ use crate::meter::Meter;
 use crate::report::Report;
 use crate::seen::Seen;
 use crate::tally::Tally;
-use crate::writer::{Outputs, spawn_writer};
+use crate::writer::{Outputs, Writer, spawn_writer};
+
+/// More threads than that are a slip of the keyboard.
+const THREADS_MAX: usize = 1024;
+/// Bytes of a batch for each worker.
+const BATCH_BYTES_EACH: usize = 4 << 20;
+/// Offsets in a batch, which may be longer by a line, have 32 bits.
+const BATCH_BYTES_MAX: usize = 1 << 30;
 
 /// Writes the first event of every key, byte for byte, in input order.
 ///
@@ -67,41 +77,32 @@ pub fn keys(config: &Config, text: KeyText, meter: &Arc<Meter>) -> Result<Report
 fn run(config: &Config, product: Product, meter: &Arc<Meter>) -> Result<Report, Error> {
     let began = Instant::now();
     let sources: Arc<[Source]> = input::resolve(&config.inputs)?.into();
-    let outputs = Outputs::open(config, &sources)?;
     let threads = config.threads.map_or_else(default_threads, NonZero::get);
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .map_err(|error| Error::Usage(format!("cannot start {threads} worker threads: {error}")))?;
+    let pool = start_pool(threads)?;
+    let outputs = Outputs::open(config, &sources)?;
     if let Some(bytes) = sources.iter().map(|source| source.bytes).sum() {
         meter.input_bytes.add(bytes);
     }
 
-    let options = ReadOptions {
-        mmap: config.mmap,
-        batch_bytes: config.batch_bytes.map_or(threads * (4 << 20), NonZero::get),
-    };
-    let batches = input::spawn_reader(&sources, options, meter);
-    let (emissions, writer) = spawn_writer(outputs, &sources, meter);
-    let analyst = Analyst::new(
-        &config.protocol,
-        product,
-        config.rejects.is_some(),
-        (config.chunk_bytes.get(), meter.as_ref()),
-    );
+    let batch_bytes =
+        config.batch_bytes.map_or(threads * BATCH_BYTES_EACH, NonZero::get).min(BATCH_BYTES_MAX);
+    let batches = input::spawn_reader(&sources, ReadOptions { mmap: config.mmap, batch_bytes }, meter);
+    let Writer { emissions, ended, thread } = spawn_writer(outputs, &sources, meter);
+    let analyst = Analyst::new(config, product, meter);
     let mut stages = Stages {
         seen: (product == Product::Claim).then(Seen::new),
         tally: Tally::new(&sources, product),
         emissions,
         meter,
     };
-    let outcome = pool.install(|| drive(&batches, &analyst, &mut stages));
+    // A worker that panics has said so; its files are still to be removed.
+    let driven = AssertUnwindSafe(|| pool.install(|| drive((&batches, &ended), &analyst, &mut stages)));
+    let outcome = catch_unwind(driven).unwrap_or(Err(Error::ThreadLost("worker")));
 
     let Stages { tally, emissions, .. } = stages;
     drop(emissions);
-    let outputs = writer.join().map_err(|_| Error::ThreadLost("writing"))?;
     // What kept the writer from writing comes before what followed from it.
-    let mut outputs = outputs?;
+    let mut outputs = thread.join().unwrap_or(Err(Error::ThreadLost("writing")))?;
     outcome?;
     outputs.finish(meter)?;
     let report = Report::new(&config.protocol, tally.into_inputs(), meter, began.elapsed());
@@ -111,14 +112,31 @@ fn run(config: &Config, product: Product, meter: &Arc<Meter>) -> Result<Report, 
 }
 
 fn default_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZero::get)
+    std::thread::available_parallelism().map_or(1, NonZero::get).min(THREADS_MAX)
+}
+
+fn start_pool(threads: usize) -> Result<ThreadPool, Error> {
+    if threads > THREADS_MAX {
+        return Err(Error::Usage(format!("{threads} threads are too many; {THREADS_MAX} are the most")));
+    }
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.map_err(|error| Error::Io {
+        action: "start",
+        path: format!("{threads} worker threads"),
+        error: std::io::Error::other(error),
+    })
 }
 
 /// Takes batches through the steps until the inputs end, or something ends the run.
-fn drive(batches: &Receiver<Message>, analyst: &Analyst<'_>, stages: &mut Stages<'_>) -> Result<(), Error> {
+/// The second receiver is closed when the writer has ended, which before the inputs do is a fault.
+fn drive(
+    (batches, writer_ended): (&Receiver<Message>, &Receiver<Infallible>),
+    analyst: &Analyst<'_>,
+    stages: &mut Stages<'_>,
+) -> Result<(), Error> {
     let mut pending: Option<Analysed> = None;
     loop {
-        let (batch, end) = match receive(batches, pending.is_none()) {
+        let (batch, end) = match receive(batches, writer_ended, pending.is_none()) {
             Some(Message::Batch(batch)) => (Some(batch), None),
             Some(Message::Failed(error)) => (None, Some(Err(error))),
             Some(Message::End) => (None, Some(Ok(()))),
@@ -142,10 +160,13 @@ fn drive(batches: &Receiver<Message>, analyst: &Analyst<'_>, stages: &mut Stages
 }
 
 /// The next message; without `wait`, `None` if there is none yet.
-fn receive(batches: &Receiver<Message>, wait: bool) -> Option<Message> {
+fn receive(batches: &Receiver<Message>, writer_ended: &Receiver<Infallible>, wait: bool) -> Option<Message> {
     let lost = || Message::Failed(Error::ThreadLost("input"));
     if wait {
-        return Some(batches.recv().unwrap_or_else(|_| lost()));
+        return Some(select! {
+            recv(batches) -> message => message.unwrap_or_else(|_| lost()),
+            recv(writer_ended) -> _ => Message::Failed(Error::ThreadLost("writing")),
+        });
     }
     match batches.try_recv() {
         Ok(message) => Some(message),

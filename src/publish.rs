@@ -72,10 +72,17 @@ impl Drop for Temporary {
     }
 }
 
-/// Renames temporaries, already on disk, to their targets, in order, and brings the folders to
-/// disk. The names are for messages.
+/// Renames temporaries, already on disk, to their targets, one after another, and brings the folders
+/// to disk. The names are for messages.
 pub(crate) fn publish(mut files: Vec<(String, Temporary)>) -> Result<(), Error> {
     let mut list = temporaries();
+    // What would keep one file from being renamed is looked for before any is.
+    for (name, file) in &files {
+        if file.target.is_dir() {
+            drop(list);
+            return Err(Error::io("rename a file to", name)(io::ErrorKind::IsADirectory.into()));
+        }
+    }
     let mut done = 0;
     let mut result = Ok(());
     for (name, file) in &files {
@@ -89,6 +96,7 @@ pub(crate) fn publish(mut files: Vec<(String, Temporary)>) -> Result<(), Error> 
     // The rest is removed as it is dropped, which takes the lock.
     drop(list);
     let mut folders: Vec<&Path> = files[..done].iter().map(|(_, file)| folder_of(&file.target)).collect();
+    folders.sort_unstable();
     folders.dedup();
     for folder in folders {
         let synced = sync_folder(folder).map_err(Error::io("bring to disk", folder.display().to_string()));

@@ -1,11 +1,12 @@
 //! The outputs of a run, and the one thread that owns them.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use crossbeam_channel::{Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::config::Config;
 use crate::emit::{Emission, Part, Runs};
@@ -105,15 +106,22 @@ impl Outputs {
     }
 }
 
-/// Writes emissions in the order in which they come; returns the outputs when no more can come.
-pub(crate) fn spawn_writer(
-    mut outputs: Outputs,
-    sources: &Arc<[Source]>,
-    meter: &Arc<Meter>,
-) -> (Sender<Emission>, JoinHandle<Result<Outputs, Error>>) {
-    let (sender, receiver) = bounded::<Emission>(EMISSIONS_WAITING);
+/// The thread that writes emissions in the order in which they come.
+pub(crate) struct Writer {
+    /// Takes emissions, in order.
+    pub(crate) emissions: Sender<Emission>,
+    /// Is closed when the thread has ended.
+    pub(crate) ended: Receiver<Infallible>,
+    /// Gives the outputs back when no more emissions can come.
+    pub(crate) thread: JoinHandle<Result<Outputs, Error>>,
+}
+
+pub(crate) fn spawn_writer(mut outputs: Outputs, sources: &Arc<[Source]>, meter: &Arc<Meter>) -> Writer {
+    let (emissions, receiver) = bounded::<Emission>(EMISSIONS_WAITING);
+    let (alive, ended) = bounded(0);
     let (sources, meter) = (Arc::clone(sources), Arc::clone(meter));
-    let writer = std::thread::spawn(move || {
+    let thread = std::thread::spawn(move || {
+        let _alive = alive;
         for Emission { source, bytes, parts } in receiver {
             let began = Instant::now();
             let written = outputs.write(&bytes, &parts);
@@ -126,5 +134,5 @@ pub(crate) fn spawn_writer(
         }
         Ok(outputs)
     });
-    (sender, writer)
+    Writer { emissions, ended, thread }
 }

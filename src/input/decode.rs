@@ -16,6 +16,9 @@ const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 /// The first byte of a skippable frame is anything from 0x50 to 0x5F; these follow.
 const ZSTD_SKIPPABLE: [u8; 3] = [0x2A, 0x4D, 0x18];
 
+/// The longest window that Zstandard has, 2 GiB.
+const WINDOW_LOG_MAX: u32 = 31;
+
 /// What an input is, by its content.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Format {
@@ -75,7 +78,9 @@ impl<R: BufRead> Members<R> {
             (_, 0) if !first => expect_padding(&mut source).map(|()| State::Done),
             (Format::Gzip, 0x1F) => Ok(State::Gzip(Box::new(GzDecoder::new(source)))),
             (Format::Zstd, 0x28 | 0x50..=0x5F) => {
-                let decoder = zstd::stream::read::Decoder::with_buffer(source)?;
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(source)?;
+                // What was compressed with a long window takes as much memory to read.
+                decoder.window_log_max(WINDOW_LOG_MAX)?;
                 Ok(State::Zstd(decoder.single_frame()))
             }
             _ => Err(trailing_bytes()),

@@ -8,8 +8,8 @@
 //! copy is what its key is of, and what is written afterwards is opaque. For shortened files there
 //! is a handler of `SIGBUS`. It looks for the address among the maps of this process, puts zero
 //! pages in place of the rest of that map, marks the map, and returns, so that the interrupted
-//! read goes on. Whoever uses the bytes asks [`MappedRange::shrunk`] before and after, and ends
-//! the run: temporaries are removed and nothing is published, as with any other error.
+//! read goes on. Whoever uses the bytes asks [`MappedRange::shrunk`] after each use, and ends the
+//! run: temporaries are removed and nothing is published, as with any other error.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -171,8 +171,8 @@ fn install_handler() {
     INSTALLED.call_once(|| {
         // SAFETY: `sysconf` and `sigaction` are called with valid arguments; a `sigaction` of
         // zeros is a valid value of that type. The handler does only what a handler may: it reads
-        // and writes atomics, and calls `mmap` and `sigaction`, which are system calls and nothing
-        // else on the systems this builds for.
+        // and writes atomics, and calls `mmap`, `sigaction` and `raise`, which are system calls and
+        // nothing else on the systems this builds for.
         unsafe {
             if let Ok(page) = usize::try_from(libc::sysconf(libc::_SC_PAGESIZE)) {
                 PAGE_SIZE.store(page, Ordering::Relaxed);
@@ -193,11 +193,13 @@ fn install_handler() {
 
 extern "C" fn on_sigbus(_signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     // SAFETY: the system calls this with a valid `info`, as `SA_SIGINFO` asks it to.
-    let address = unsafe { (*info).si_addr() } as usize;
+    let (sent, address) = unsafe { ((*info).si_code <= 0, (*info).si_addr() as usize) };
     for slot in &MAPS {
         let start = slot.start.load(Ordering::Acquire) as usize;
         let end = start + slot.len.load(Ordering::Acquire);
-        if (start..end).contains(&address) {
+        // The slot may have changed hands between the two; a map that is read does not.
+        let is_whole = slot.start.load(Ordering::Acquire) as usize == start;
+        if !sent && is_whole && (start..end).contains(&address) {
             let page = address & !(page_size() - 1);
             // SAFETY: the pages from here to the end of the map belong to this map, which stays
             // alive while somebody reads it, as the interrupted thread does. They could not be
@@ -217,10 +219,15 @@ extern "C" fn on_sigbus(_signal: libc::c_int, info: *mut libc::siginfo_t, _conte
             }
         }
     }
-    // Not ours: the previous handler gets it, as the faulting instruction is tried again.
+    // Not ours: the previous handler gets it, as the faulting instruction is tried again. A signal
+    // that another process sent has to be raised for that.
     let previous = PREVIOUS.load(Ordering::Acquire);
     if !previous.is_null() {
         // SAFETY: the pointer comes from a box that is never freed.
         unsafe { libc::sigaction(libc::SIGBUS, previous, ptr::null_mut()) };
+        if sent {
+            // SAFETY: `raise` may be called in a handler; the signal comes when this one returns.
+            unsafe { libc::raise(libc::SIGBUS) };
+        }
     }
 }

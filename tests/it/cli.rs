@@ -86,6 +86,9 @@ fn members_to_strip_are_added_or_replaced() {
     };
     assert_eq!(canonical(&["--strip", "x"]), ["{}", "{}", "{\"id\":7}"]);
     assert_eq!(canonical(&["--strip", "x", "--strip", "id"]), ["{}", "{}", "{}"]);
+    let long =
+        lines(&folder, &["key", "--long", "feed", "--no-default-strip", "--strip", "a,b", "--strip", "x\ny"]);
+    assert_eq!(long[0].split('\t').nth(1).unwrap(), "geojson-v1+strip=\"a,b\",\"x\\ny\"");
     assert_eq!(canonical(&["--no-default-strip"])[0], "{\"attempt\":1,\"x\":1.23456789}");
     assert_eq!(canonical(&["--no-default-strip", "--strip", "x"])[0], "{\"attempt\":1}");
 }
@@ -120,6 +123,7 @@ fn wrong_settings_are_refused_with_what_is_allowed() {
     check(&["--decimals", "-1"], "-1");
     check(&["--hash", "md5"], "blake2b, sha256");
     check(&["--threads", "0"], "--threads");
+    check(&["--threads", "5000"], "5000 threads are too many; 1024 are the most");
 }
 
 #[test]

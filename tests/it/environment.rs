@@ -46,6 +46,9 @@ fn a_missing_output_folder_is_named() {
     let folder = folder_with_old_output();
     folder.run(&["dedup", "feed", "-o", "no/out"]).expect_trouble("no/out: No such file or directory");
     folder.run(&["dedup", "feed", "-o", "."]).expect_trouble("cannot write to .: is a directory");
+    folder
+        .run(&["dedup", "feed", "-o", "new/", "--rejects", "out"])
+        .expect_trouble("cannot write to new/: is a directory");
     assert_untouched(&folder, &["feed", "out"]);
 }
 
@@ -168,6 +171,52 @@ fn check_change_while_mapped(change: impl FnOnce(&File), message: &str) {
     assert_untouched(&folder, &["feed", "out"]);
 }
 
+/// Waits for a child whose standard input stays open; the limit is only there so that a failure ends.
+#[track_caller]
+fn ends_with_its_input_open(mut child: Child) -> std::process::Output {
+    let stdin = child.stdin.take().unwrap();
+    for _ in 0..6000 {
+        if child.try_wait().unwrap().is_some() {
+            drop(stdin);
+            return child.wait_with_output().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    panic!("the tool still waits for input");
+}
+
+#[test]
+fn an_output_that_fails_ends_the_run_even_if_the_input_is_quiet() {
+    let folder = folder_with_old_output();
+    let mut command = folder.command(&["dedup", "-q", "--duplicates", "out"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    child.stdin.as_mut().unwrap().write_all(b"{\"a\":1}\n").unwrap();
+    let output = ends_with_its_input_open(child);
+    assert_eq!((output.status.code(), &output.stderr[..]), (Some(2), &b""[..]));
+
+    command.stdout(OpenOptions::new().write(true).open("/dev/full").unwrap());
+    let mut child = command.spawn().unwrap();
+    child.stdin.as_mut().unwrap().write_all(b"{\"a\":1}\n").unwrap();
+    let output = ends_with_its_input_open(child);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("No space left on device"));
+    assert_untouched(&folder, &["feed", "out"]);
+}
+
+#[test]
+fn a_signal_that_is_ignored_from_the_start_stays_ignored() {
+    let folder = folder_with_old_output();
+    let script = "mkfifo pipe; (trap '' HUP; exec firstseen dedup -q pipe -o out) & exec 3> pipe
+        for i in $(seq 6000); do ls -A | grep -q tmp && break; sleep 0.01; done
+        kill -HUP $!; echo '{\"a\":1}' >&3; exec 3>&-; wait $!";
+    folder.shell(script).expect_code(0);
+    assert_eq!(folder.read("out"), b"{\"a\":1}\n");
+}
+
 #[test]
 fn an_input_that_shrinks_while_mapped_is_named() {
     let message = "feed: the file became shorter while it was read";
@@ -257,6 +306,11 @@ fn two_outputs_of_one_name_are_refused() {
         folder.run(&["dedup", "feed", "-o", "out", "--duplicates", other]).expect_trouble("are one file");
     }
     folder.run(&["dedup", "feed", "-o", "new", "--rejects", "./new"]).expect_trouble("are one file");
+    // Standard output is an output too, whatever it is.
+    for option in ["--duplicates", "--rejects", "--report"] {
+        folder.run(&["dedup", "feed", option, "-"]).expect_trouble("are one file");
+        folder.shell(&format!("firstseen dedup feed {option} out >> out")).expect_trouble("are one file");
+    }
     assert_untouched(&folder, &["feed", "link", "out"]);
     folder.run(&["dedup", "-q", "feed", "-o", "/dev/null", "--duplicates", "/dev/null"]).expect_code(0);
 }
@@ -279,6 +333,8 @@ fn what_is_no_regular_file_is_written_straight_and_stays_what_it_is() {
     assert_eq!(folder.read("joined"), [b"before\n", KEPT, b"after\n"].concat());
     folder.shell("firstseen dedup -q feed -o /dev/null --duplicates /dev/fd/3 3> dropped").expect_code(0);
     assert_eq!(folder.read("dropped"), b"{\"a\":1}\n");
+    folder.shell("firstseen dedup -q feed -o /dev/null --duplicates /dev/fd/3 3>> dropped").expect_code(0);
+    assert_eq!(folder.read("dropped"), b"{\"a\":1}\n{\"a\":1}\n");
 }
 
 #[test]

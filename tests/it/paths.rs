@@ -120,6 +120,8 @@ fn a_byte_order_mark_at_the_start_is_dropped() {
 fn a_byte_order_mark_elsewhere_is_no_event() {
     let expected = Expected { trouble: Some(":2:1: not a JSON object"), ..Expected::default() };
     check("{\"a\":1}\n\u{feff}{\"a\":1}\n".as_bytes(), &expected);
+    let expected = Expected { trouble: Some(":1:9: expected a JSON value"), ..Expected::default() };
+    check("\u{feff}{\"a\":x}".as_bytes(), &expected);
 }
 
 #[test]

@@ -185,6 +185,33 @@ fn a_quiet_pipe_does_not_hold_back_its_events() {
 }
 
 #[test]
+fn who_reads_a_compressed_pipe_does_not_wait_either() {
+    let folder = Folder::new();
+    for name in ["out.gz", "out.zst"] {
+        folder.shell(&format!("mkfifo {name}")).expect_code(0);
+        let mut child =
+            folder.command(&["dedup", "-q", "-", "-o", name]).stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let (sender, lines) = mpsc::channel();
+        let path = folder.path().join(name);
+        let reader = std::thread::spawn(move || {
+            let pipe = BufReader::new(File::open(&path).unwrap());
+            let content: Box<dyn Read> = match path.extension().unwrap().to_str() {
+                Some("gz") => Box::new(flate2::bufread::GzDecoder::new(pipe)),
+                _ => Box::new(zstd::stream::read::Decoder::with_buffer(pipe).unwrap()),
+            };
+            BufReader::new(content).lines().for_each(|line| sender.send(line.unwrap()).unwrap());
+        });
+        stdin.write_all(b"{\"a\":1}\n").unwrap();
+        // Standard input stays open. The limit is only there so that a failure ends.
+        assert_eq!(lines.recv_timeout(Duration::from_secs(60)).unwrap(), "{\"a\":1}");
+        drop(stdin);
+        reader.join().unwrap();
+        assert!(child.wait().unwrap().success());
+    }
+}
+
+#[test]
 fn directories_stand_for_their_event_files_sorted_by_path() {
     let folder = Folder::new();
     std::fs::create_dir(folder.path().join("day")).unwrap();
