@@ -5,7 +5,7 @@
 
 Makes N nasty lines, of which a good part are no events, and compares what `firstseen key
 --canonical --rejects` says of them with the reference: for 8, 7, 6 and 0 decimals, both hashes,
-whole and truncated keys. Stops at the first difference with exit code 1. The seed is printed, so
+whole and truncated keys; and for a part of the lines under protocol files with other settings. Stops at the first difference with exit code 1. The seed is printed, so
 that a run can be repeated.
 
 FILE is a JSON array of {"name", "b64"}, as a corpus of JSON texts: each is tried as the value of a
@@ -29,6 +29,16 @@ import reference
 DECIMALS = (8, 7, 6, 0)
 KEYS = (("blake2b", 16), ("blake2b", 0), ("sha256", 16), ("sha256", 0))
 BLOCK = 2000
+PROTOCOLS = (
+    '[event]\nduplicate_names = "reject"\nnon_finite = "reject"\n[numbers]\ndecimals = 8\n',
+    '[numbers]\ndecimals = 8\nnegative_zero = "fold"\nintegral = "unify"\n',
+    '[numbers]\ndecimals = 2\nwhere = "coordinates"\nintegral = "unify"\n',
+    '[numbers]\nnegative_zero = "fold"\n[canonical]\nmembers = "as-written"\nseparators = "spaced"\n[key]\nprefix = "p:"\n',
+    '[event]\nstrip = ["attempt"]\n[canonical]\nnon_ascii = "escape"\nseparators = "spaced"\n[key]\nhash = "sha256"\nbytes = 0\n',
+    '[canonical]\nscheme = "jcs"\n',
+    '[event]\nstrip = ["b"]\n[numbers]\ndecimals = 3\n[canonical]\nscheme = "jcs"\n',
+    '[canonical]\nscheme = "bytes"\n',
+)
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -44,9 +54,8 @@ def read_tokens(path):
         yield b'{"v":' + content.replace(b"\n", b" ") + b"}"
 
 
-def canonical_forms(lines, decimals):
+def canonical_forms(lines, settings):
     """The canonical bytes of each line, or None where it is refused."""
-    settings = reference.Settings(decimals=decimals)
     forms = []
     for line in lines:
         try:
@@ -56,29 +65,35 @@ def canonical_forms(lines, decimals):
     return forms
 
 
-def run_binary(binary, lines, decimals, hash, key_bytes):
+def run_binary(binary, lines, options):
     """What the binary prints, and what it rejects."""
     with tempfile.TemporaryDirectory() as folder:
         rejects = Path(folder, "rejects")
-        command = [binary, "key", "--canonical", "--rejects", rejects, "--decimals", str(decimals),
-                   "--hash", hash, "--key-bytes", str(key_bytes), "-"]
+        command = [binary, "key", "--canonical", "--rejects", rejects, *options, "-"]
         done = subprocess.run(command, input=b"".join(line + b"\n" for line in lines),
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         if done.returncode != 0:
             sys.exit(f"{command}: exit {done.returncode}: {done.stderr.decode()}")
-        return done.stdout.splitlines(keepends=True), rejects.read_bytes().splitlines(keepends=True)
+        return done.stdout, rejects.read_bytes()
 
 
-def expected(lines, forms, hash, key_bytes):
-    settings = reference.Settings(hash=hash, key_bytes=key_bytes)
+def compare(args, lines, forms, settings, options):
+    """Whether the binary says what the reference says; if not, prints where not."""
     printed = [reference.key(form, settings).encode() + b"\t" + form + b"\n" for form in forms if form is not None]
     rejected = [line + b"\n" for line, form in zip(lines, forms) if form is None]
-    return printed, rejected
+    for what, got, want in zip(("key", "reject"), run_binary(args.binary, lines, options), (printed, rejected)):
+        difference = first_difference(split_lines(got), want)
+        if difference:
+            index, one, two = difference
+            print(f"{' '.join(map(str, options))}: {what} {index} differs\n"
+                  f"  firstseen: {one[:2000]!r}\n  reference: {two[:2000]!r}")
+            return False
+    return True
 
 
 def split_lines(data):
     """As bytes.splitlines, but at line feeds only."""
-    return [line + b"\n" for line in b"".join(data).split(b"\n")[:-1]]
+    return [line + b"\n" for line in data.split(b"\n")[:-1]]
 
 
 def first_difference(got, want):
@@ -105,25 +120,32 @@ def main():
         lines += read_tokens(args.tokens)
     # The first line of an input may have a byte-order mark, which other lines may not.
     lines = [b"{}"] + [line for line in lines if line.strip(b" \t\r")]
-    blocks = [lines[start:start + BLOCK] for start in range(0, len(lines), BLOCK)]
+    # Protocols of other settings share a part of the lines.
+    part = lines[:max(len(lines) // 4, 1000)]
     events = 0
-    with ProcessPoolExecutor() as pool:
+    with ProcessPoolExecutor() as pool, tempfile.TemporaryDirectory() as folder:
+        def forms_of(lines, settings):
+            blocks = [lines[start:start + BLOCK] for start in range(0, len(lines), BLOCK)]
+            return [form for block in pool.map(canonical_forms, blocks, [settings] * len(blocks)) for form in block]
+
         for decimals in DECIMALS:
-            forms = [form for block in pool.map(canonical_forms, blocks, [decimals] * len(blocks)) for form in block]
+            forms = forms_of(lines, reference.Settings(decimals=decimals))
             events = sum(form is not None for form in forms)
             for hash, key_bytes in KEYS:
-                printed, rejected = run_binary(args.binary, lines, decimals, hash, key_bytes)
-                want_printed, want_rejected = expected(lines, forms, hash, key_bytes)
-                for what, got, want in (("key", printed, want_printed), ("reject", rejected, want_rejected)):
-                    difference = first_difference(split_lines(got), want)
-                    if difference:
-                        index, one, two = difference
-                        print(f"decimals {decimals}, {hash}, {key_bytes} bytes: {what} {index} differs\n"
-                              f"  firstseen: {one[:2000]!r}\n  reference: {two[:2000]!r}")
-                        return 1
+                options = ["--decimals", str(decimals), "--hash", hash, "--key-bytes", str(key_bytes)]
+                settings = reference.Settings(decimals=decimals, hash=hash, key_bytes=key_bytes)
+                if not compare(args, lines, forms, settings, options):
+                    return 1
+        for index, text in enumerate(PROTOCOLS):
+            file = Path(folder, f"protocol-{index}.toml")
+            file.write_text(f'name = "p{index}"\n{text}')
+            settings = reference.Settings.from_toml(text)
+            if not compare(args, part, forms_of(part, settings), settings, ["--protocol", file]):
+                print(text)
+                return 1
     if not 0 < events < len(lines):
         sys.exit("parity: the lines are all events, or none is: nothing was tried")
-    print(f"parity: {len(lines)} lines, {events} events, {len(DECIMALS) * len(KEYS)} settings, no difference")
+    print(f"parity: {len(lines)} lines, {events} events, {len(DECIMALS) * len(KEYS)} overrides, {len(PROTOCOLS)} protocols, no difference")
     return 0
 
 

@@ -6,12 +6,18 @@ vectors are made by it, and parity.py compares the built binary with it.
 
     reference.py [options] dedup [FILE]...   first-seen lines, in input order
     reference.py [options] key [FILE]...     key, tab, canonical JSON of every event
+
+`--protocol FILE` reads the settings from a protocol file.
 """
 
 import argparse
 import hashlib
 import json
+import math
 import sys
+import tomllib
+from decimal import Decimal
+from pathlib import Path
 
 # Integers of any size are kept exactly; CPython's default stops at 4300 digits.
 sys.set_int_max_str_digits(0)
@@ -28,11 +34,33 @@ class Refused(Exception):
 
 
 class Settings:
-    def __init__(self, decimals=8, hash="blake2b", key_bytes=16, strip=ENVELOPE):
+    def __init__(self, decimals=8, hash="blake2b", key_bytes=16, strip=ENVELOPE, duplicate_names="last",
+                 non_finite="accept", where="everywhere", negative_zero="keep", integral="keep",
+                 scheme="python-json", members="sorted", separators="compact", non_ascii="utf8", prefix=""):
         self.decimals = decimals
         self.hash = hash
         self.key_bytes = key_bytes
         self.strip = frozenset(strip)
+        self.duplicate_names = "reject" if scheme == "jcs" else duplicate_names
+        self.non_finite = "reject" if scheme == "jcs" else non_finite
+        self.where = where
+        self.negative_zero = negative_zero
+        self.integral = integral
+        self.scheme = scheme
+        self.members = members
+        self.separators = {"compact": (",", ":"), "spaced": (", ", ": ")}[separators]
+        self.ensure_ascii = non_ascii == "escape"
+        self.prefix = prefix
+
+    @classmethod
+    def from_toml(cls, text):
+        tables = tomllib.loads(text)
+        options = {"decimals": None, "strip": ()}
+        for table in ("event", "numbers", "canonical", "key"):
+            options |= tables.get(table, {})
+        if "bytes" in options:
+            options["key_bytes"] = options.pop("bytes")
+        return cls(**options)
 
 
 def depth(value):
@@ -47,27 +75,92 @@ def depth(value):
     return deepest
 
 
-def rounded(value, decimals):
+def number(value, settings, in_coordinates):
+    """A number as its settings have it."""
     if isinstance(value, float):
-        return round(value, decimals)
-    if isinstance(value, list):
-        return [rounded(element, decimals) for element in value]
-    if isinstance(value, dict):
-        return {name: rounded(member, decimals) for name, member in value.items()}
+        if not math.isfinite(value) and settings.non_finite == "reject":
+            raise Refused("not finite")
+        if settings.decimals is not None and (in_coordinates or settings.where == "everywhere"):
+            value = round(value, settings.decimals)
+        if value == 0 and settings.negative_zero == "fold":
+            value = 0.0
+        is_negative_zero = value == 0 and math.copysign(1, value) < 0
+        if settings.integral == "unify" and abs(value) <= 2 ** 53 and value.is_integer() and not is_negative_zero:
+            return int(value)
     return value
+
+
+def normalised(value, settings, in_coordinates=False, strip=frozenset()):
+    """A value without the members to strip, and with its numbers as they are to be."""
+    if isinstance(value, list):
+        return [normalised(element, settings, in_coordinates) for element in value]
+    if isinstance(value, dict):
+        if settings.duplicate_names == "reject" and value.repeated - strip:
+            raise Refused("repeated name")
+        return {name: normalised(member, settings, in_coordinates or name == "coordinates")
+                for name, member in value.items() if name not in strip}
+    return value if isinstance(value, bool) else number(value, settings, in_coordinates)
+
+
+def ecmascript_number(value):
+    """Number::toString of ECMA-262, from the shortest digits, which repr has."""
+    value = float(value)
+    if not math.isfinite(value):
+        raise Refused("not finite")
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    if not any(digits):
+        return "0"
+    text = "".join(map(str, digits))
+    point = len(text) + exponent
+    if 0 < point <= 21:
+        text = text.ljust(point, "0")
+        text = text[:point] + ("." + text[point:] if text[point:] else "")
+    elif -6 < point <= 0:
+        text = "0." + "0" * -point + text
+    else:
+        text = text[0] + ("." + text[1:] if text[1:] else "") + "e" + ("+" if point > 0 else "-") + str(abs(point - 1))
+    return "-" * sign + text
+
+
+def jcs(value):
+    """RFC 8785, section 3.2."""
+    if isinstance(value, dict):
+        members = sorted(value.items(), key=lambda member: member[0].encode("utf-16-be"))
+        return "{" + ",".join(jcs(name) + ":" + jcs(member) for name, member in members) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(jcs, value)) + "]"
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            return ecmascript_number(value)
+        except OverflowError as error:
+            raise Refused("past the range of a double") from error
+    return json.dumps(value, ensure_ascii=False)
+
+
+class Members(dict):
+    """An object that remembers which names were repeated in it."""
+
+    def __init__(self, members):
+        super().__init__(members)
+        names = [name for name, _ in members]
+        self.repeated = {name for name in names if names.count(name) > 1} if len(self) < len(names) else set()
 
 
 def canonical(line, settings):
     """The canonical bytes of one line (bytes, without its line end)."""
     try:
-        event = json.loads(line.decode("utf-8"))
+        if settings.scheme == "bytes":
+            return line
+        event = json.loads(line.decode("utf-8"), object_pairs_hook=Members)
         if not isinstance(event, dict):
             raise Refused("not an object")
         if depth(event) > DEPTH_MAX:
             raise Refused("too deep")
-        kept = {name: member for name, member in event.items() if name not in settings.strip}
-        text = json.dumps(rounded(kept, settings.decimals), sort_keys=True,
-                          separators=(",", ":"), ensure_ascii=False)
+        kept = normalised(event, settings, strip=settings.strip)
+        if settings.scheme == "jcs":
+            return jcs(kept).encode("utf-8")
+        text = json.dumps(kept, sort_keys=settings.members == "sorted", separators=settings.separators,
+                          ensure_ascii=settings.ensure_ascii)
         return text.encode("utf-8")
     except (ValueError, RecursionError) as error:  # UnicodeError and JSONDecodeError are ValueErrors
         raise Refused(str(error)) from error
@@ -75,7 +168,7 @@ def canonical(line, settings):
 
 def key(canonical_bytes, settings):
     digest = hashlib.new(settings.hash, canonical_bytes).digest()
-    return digest[:settings.key_bytes or len(digest)].hex()
+    return settings.prefix + digest[:settings.key_bytes or len(digest)].hex()
 
 
 def lines(stream):
@@ -91,6 +184,7 @@ def lines(stream):
 
 
 def add_settings(parser):
+    parser.add_argument("--protocol")
     parser.add_argument("--decimals", type=int, default=8)
     parser.add_argument("--hash", choices=("blake2b", "sha256"), default="blake2b")
     parser.add_argument("--key-bytes", type=int, default=16)
@@ -99,6 +193,8 @@ def add_settings(parser):
 
 
 def settings_of(args):
+    if args.protocol:
+        return Settings.from_toml(Path(args.protocol).read_text())
     strip = () if args.no_default_strip else ENVELOPE
     return Settings(args.decimals, args.hash, args.key_bytes, (*strip, *args.strip))
 

@@ -190,20 +190,21 @@ impl<'a> Analyst<'a> {
 
     fn product(&self, place: &mut Workplace, line: &[u8], chunk: &mut Chunk) -> Result<(), Invalid> {
         let Workplace { keyer, canonical, ends } = place;
+        let prefix = &self.protocol.settings().prefix;
         // Writing to memory cannot fail.
         match self.product {
             Product::Claim => {
                 keyer.append_canonical(line, canonical)?;
                 ends.push(canonical.len());
             }
-            Product::Text(KeyText::Key) => drop(writeln!(chunk.text, "{}", keyer.key(line)?)),
+            Product::Text(KeyText::Key) => drop(writeln!(chunk.text, "{prefix}{}", keyer.key(line)?)),
             Product::Text(KeyText::Long) => {
                 let (key, canonical) = keyer.key_and_canonical(line)?;
-                drop(writeln!(chunk.text, "{key}\t{}\t{}", self.protocol.name(), canonical.len()));
+                drop(writeln!(chunk.text, "{prefix}{key}\t{}\t{}", self.protocol.name(), canonical.len()));
             }
             Product::Text(KeyText::Canonical) => {
                 let (key, canonical) = keyer.key_and_canonical(line)?;
-                drop(write!(chunk.text, "{key}\t"));
+                drop(write!(chunk.text, "{prefix}{key}\t"));
                 chunk.text.extend_from_slice(canonical);
                 chunk.text.push(b'\n');
             }

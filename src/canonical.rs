@@ -1,21 +1,51 @@
 //! A tape and a protocol to canonical bytes.
 //!
-//! In: the tape of one event. Out: the bytes that are hashed, appended to a buffer: what CPython
-//! gives for `json.dumps(event, sort_keys=True, separators=(",", ":"), ensure_ascii=False)` after
-//! the envelope members are dropped and every double is rounded. Names are sorted by code points,
-//! which is the order of their UTF-8 bytes; of members with one name the last one counts.
+//! In: the tape of one event. Out: the bytes that are hashed, appended to a buffer. Under the scheme
+//! `python-json` they are what CPython's `json.dumps` gives, after members are stripped and doubles
+//! rounded; under `jcs`, what RFC 8785 gives.
+
+use std::cmp::Ordering;
 
 use crate::error::{Invalid, Reason};
-use crate::number::{Rounding, write_double};
-use crate::protocol::{NameSet, Protocol};
+use crate::number::{NumberStyle, write_double};
+use crate::protocol::{
+    DuplicateNames, Members, NameSet, NonAscii, NonFinite, Protocol, Scheme, Separators, Settings, Where,
+};
 use crate::tape::{Node, Tape};
 
 /// The settings that the canonical form depends on, and scratch space.
 pub(crate) struct Canonicaliser {
     strip: NameSet,
-    rounding: Option<Rounding>,
+    style: Style,
+    /// Whether what is being written is inside a member named `coordinates`.
+    in_coordinates: bool,
     /// The members of the objects being written: each one's stand on top of its parent's.
     members: Vec<Member>,
+}
+
+/// How things are written.
+#[derive(Clone, Copy)]
+struct Style {
+    order: Order,
+    comma: &'static [u8],
+    colon: &'static [u8],
+    escape_non_ascii: bool,
+    numbers: NumberStyle,
+    /// Integers are doubles, as in ECMAScript.
+    integers_are_doubles: bool,
+    only_coordinates_are_rounded: bool,
+    reject_duplicates: bool,
+    reject_non_finite: bool,
+}
+
+/// The order of members.
+#[derive(Clone, Copy, PartialEq)]
+enum Order {
+    /// By code points, which is the order of UTF-8 bytes.
+    CodePoints,
+    /// By UTF-16 code units (RFC 8785, section 3.2.3).
+    CodeUnits,
+    AsWritten,
 }
 
 /// A member of an object, ready to be sorted.
@@ -23,15 +53,40 @@ pub(crate) struct Canonicaliser {
 struct Member {
     /// The first eight bytes of the name, big-endian: decides most comparisons.
     prefix: u64,
-    /// The index of the name's node; the value's is the next one.
+    /// The indices of the nodes of name and value.
     name: usize,
+    value: usize,
+}
+
+impl Style {
+    fn new(settings: &Settings) -> Self {
+        let jcs = settings.scheme == Scheme::Jcs;
+        let spaced = settings.separators == Separators::Spaced;
+        Self {
+            order: match settings.members {
+                _ if jcs => Order::CodeUnits,
+                Members::Sorted => Order::CodePoints,
+                Members::AsWritten => Order::AsWritten,
+            },
+            comma: if spaced { b", " } else { b"," },
+            colon: if spaced { b": " } else { b":" },
+            escape_non_ascii: settings.non_ascii == NonAscii::Escape,
+            numbers: NumberStyle::new(settings),
+            integers_are_doubles: jcs,
+            only_coordinates_are_rounded: settings.round_where == Where::Coordinates,
+            reject_duplicates: settings.duplicate_names == DuplicateNames::Reject,
+            reject_non_finite: settings.non_finite == NonFinite::Reject,
+        }
+    }
 }
 
 impl Canonicaliser {
     pub(crate) fn new(protocol: &Protocol) -> Self {
+        let settings = protocol.settings();
         Self {
-            strip: protocol.strip().clone(),
-            rounding: protocol.decimals().map(Rounding::new),
+            strip: settings.strip.clone(),
+            style: Style::new(settings),
+            in_coordinates: false,
             members: Vec::new(),
         }
     }
@@ -39,6 +94,7 @@ impl Canonicaliser {
     /// Appends the canonical form of the event to `out`.
     pub(crate) fn write(&mut self, tape: &Tape<'_>, out: &mut Vec<u8>) -> Result<(), Invalid> {
         self.members.clear();
+        self.in_coordinates = false;
         match tape.node(0) {
             Node::Object { len, .. } => self.write_object(tape, 0, len, out),
             _ => Err(Invalid { reason: Reason::NotAnObject, byte: 1 }),
@@ -55,12 +111,32 @@ impl Canonicaliser {
             Node::Null => out.extend_from_slice(b"null"),
             Node::Bool(true) => out.extend_from_slice(b"true"),
             Node::Bool(false) => out.extend_from_slice(b"false"),
+            Node::Unsigned(value) if self.style.integers_are_doubles => self.write_number(value as f64, out),
+            Node::Signed(value) if self.style.integers_are_doubles => self.write_number(value as f64, out),
             Node::Unsigned(value) => out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes()),
             Node::Signed(value) => out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes()),
+            Node::BigInteger(digits) if self.style.integers_are_doubles => {
+                // Digits are a number; past the range of a double it is infinite.
+                let value = digits.parse().unwrap_or(f64::INFINITY);
+                if !f64::is_finite(value) {
+                    return Err(Invalid {
+                        reason: Reason::NonFinite,
+                        byte: tape.byte_of(index).unwrap_or(0),
+                    });
+                }
+                self.write_number(value, out);
+            }
             Node::BigInteger(digits) => out.extend_from_slice(digits.as_bytes()),
-            Node::Double(value) => write_double(value, self.rounding, out),
-            Node::Str(text) => write_string(text, out),
-            Node::LoneSurrogate { byte } => return Err(Invalid { reason: Reason::LoneSurrogate, byte }),
+            Node::Double(value) => self.write_number(value, out),
+            Node::NonFinite { byte, .. } if self.style.reject_non_finite => {
+                return Err(Invalid { reason: Reason::NonFinite, byte });
+            }
+            Node::NonFinite { value, .. } => self.write_number(value, out),
+            Node::Str(text) => self.write_string(text, out),
+            Node::LoneSurrogate { wtf8, .. } if self.style.escape_non_ascii => {
+                write_escaped_string(wtf8, out)
+            }
+            Node::LoneSurrogate { byte, .. } => return Err(Invalid { reason: Reason::LoneSurrogate, byte }),
             Node::Array { len, .. } => self.write_array(tape, index, len, out)?,
             Node::Object { len, .. } => self.write_object(tape, index, len, out)?,
         }
@@ -78,7 +154,7 @@ impl Canonicaliser {
         let mut element = index + 1;
         for position in 0..len {
             if position > 0 {
-                out.push(b',');
+                out.extend_from_slice(self.style.comma);
             }
             self.write_value(tape, element, out)?;
             element = tape.after(element);
@@ -96,26 +172,24 @@ impl Canonicaliser {
     ) -> Result<(), Invalid> {
         let base = self.members.len();
         self.collect_members(tape, index, len)?;
-        sort_members(tape, &mut self.members[base..]);
+        sort_members(tape, self.style.order, &mut self.members[base..]);
+        self.merge_repeated(tape, base)?;
         out.push(b'{');
-        let mut first = true;
         for position in base..self.members.len() {
-            let Member { prefix, name } = self.members[position];
-            let text = name_of(tape, name);
-            let repeated = self
-                .members
-                .get(position + 1)
-                .is_some_and(|next| next.prefix == prefix && name_of(tape, next.name) == text);
-            if repeated {
-                continue;
+            let Member { name, value, .. } = self.members[position];
+            let name = name_of(tape, name);
+            if position > base {
+                out.extend_from_slice(self.style.comma);
             }
-            if !first {
-                out.push(b',');
+            match std::str::from_utf8(name) {
+                Ok(name) => self.write_string(name, out),
+                Err(_) => write_escaped_string(name, out),
             }
-            first = false;
-            write_string(text, out);
-            out.push(b':');
-            self.write_value(tape, name + 1, out)?;
+            out.extend_from_slice(self.style.colon);
+            let outside = self.in_coordinates;
+            self.in_coordinates |= name == b"coordinates";
+            self.write_value(tape, value, out)?;
+            self.in_coordinates = outside;
         }
         out.push(b'}');
         self.members.truncate(base);
@@ -128,8 +202,13 @@ impl Canonicaliser {
         for _ in 0..len {
             match tape.node(name) {
                 Node::Str(text) if index == 0 && self.strip.contains(text) => {}
-                Node::Str(text) => self.members.push(Member { prefix: prefix(text), name }),
-                Node::LoneSurrogate { byte } => {
+                Node::Str(text) => {
+                    self.members.push(Member { prefix: prefix(text.as_bytes()), name, value: name + 1 });
+                }
+                Node::LoneSurrogate { wtf8, .. } if self.style.escape_non_ascii => {
+                    self.members.push(Member { prefix: prefix(wtf8), name, value: name + 1 });
+                }
+                Node::LoneSurrogate { byte, .. } => {
                     return Err(Invalid { reason: Reason::LoneSurrogate, byte });
                 }
                 _ => unreachable!("a tape has a string for every member's name"),
@@ -138,10 +217,58 @@ impl Canonicaliser {
         }
         Ok(())
     }
+
+    /// Makes one of the sorted members with one name: the first one's name, the last one's value.
+    fn merge_repeated(&mut self, tape: &Tape<'_>, base: usize) -> Result<(), Invalid> {
+        let mut kept = base;
+        for position in base..self.members.len() {
+            let member = self.members[position];
+            let repeats = position > base && {
+                let before = self.members[kept - 1];
+                before.prefix == member.prefix && name_of(tape, before.name) == name_of(tape, member.name)
+            };
+            if repeats && self.style.reject_duplicates {
+                let byte = tape.byte_of(member.name).unwrap_or(0);
+                return Err(Invalid { reason: Reason::DuplicateName, byte });
+            }
+            if repeats {
+                self.members[kept - 1].value = member.value;
+            } else {
+                self.members[kept] = member;
+                kept += 1;
+            }
+        }
+        self.members.truncate(kept);
+        if self.style.order == Order::AsWritten {
+            self.members[base..].sort_unstable_by_key(|member| member.name);
+        }
+        Ok(())
+    }
+
+    fn write_number(&self, value: f64, out: &mut Vec<u8>) {
+        let mut style = self.style.numbers;
+        if self.style.only_coordinates_are_rounded && !self.in_coordinates {
+            style.rounding = None;
+        }
+        write_double(value, style, out);
+    }
+
+    fn write_string(&self, text: &str, out: &mut Vec<u8>) {
+        if self.style.escape_non_ascii && !text.bytes().all(|byte| (0x20..0x7F).contains(&byte)) {
+            write_escaped_string(text.as_bytes(), out);
+        } else {
+            write_string(text, out);
+        }
+    }
 }
 
-/// Sorts by name; members with one name stay in the order of the text.
-fn sort_members(tape: &Tape<'_>, members: &mut [Member]) {
+/// Sorts by name, so that members with one name are neighbours, in the order of the text.
+fn sort_members(tape: &Tape<'_>, order: Order, members: &mut [Member]) {
+    if order == Order::CodeUnits {
+        return members.sort_unstable_by(|a, b| {
+            cmp_code_units(name_of(tape, a.name), name_of(tape, b.name)).then_with(|| a.name.cmp(&b.name))
+        });
+    }
     members.sort_unstable_by(|a, b| {
         a.prefix
             .cmp(&b.prefix)
@@ -150,18 +277,30 @@ fn sort_members(tape: &Tape<'_>, members: &mut [Member]) {
     });
 }
 
-fn name_of<'a>(tape: &Tape<'a>, index: usize) -> &'a str {
+/// Compares UTF-8 as UTF-16: the same, but that U+E000 to U+FFFF, which begin with the bytes EE and EF,
+/// come after what is past them.
+fn cmp_code_units(a: &[u8], b: &[u8]) -> Ordering {
+    let place = |byte: u8| if byte == 0xEE || byte == 0xEF { byte + 0x10 } else { byte };
+    match a.iter().zip(b).find(|(a, b)| a != b) {
+        Some((&a, &b)) => place(a).cmp(&place(b)),
+        None => a.len().cmp(&b.len()),
+    }
+}
+
+/// The bytes of a name; their order is that of code points, surrogates included.
+fn name_of<'a>(tape: &Tape<'a>, index: usize) -> &'a [u8] {
     match tape.node(index) {
-        Node::Str(text) => text,
+        Node::Str(text) => text.as_bytes(),
+        Node::LoneSurrogate { wtf8, .. } => wtf8,
         _ => unreachable!("only members with a proper name are collected"),
     }
 }
 
 #[inline]
-fn prefix(name: &str) -> u64 {
+fn prefix(name: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let length = name.len().min(8);
-    bytes[..length].copy_from_slice(&name.as_bytes()[..length]);
+    bytes[..length].copy_from_slice(&name[..length]);
     u64::from_be_bytes(bytes)
 }
 
@@ -179,9 +318,41 @@ fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
+/// Appends a string, given in WTF-8, as a JSON string of printable ASCII characters.
+fn write_escaped_string(wtf8: &[u8], out: &mut Vec<u8>) {
+    let escape_unit = |unit: u32, out: &mut Vec<u8>| {
+        out.extend_from_slice(b"\\u");
+        out.extend([12, 8, 4, 0].map(|shift| HEX[(unit >> shift & 15) as usize]));
+    };
+    out.push(b'"');
+    let mut rest = wtf8;
+    while let [first, after @ ..] = rest {
+        let following = first.leading_ones().saturating_sub(1).min(3) as usize;
+        match first {
+            b' '..=b'~' if *first != b'"' && *first != b'\\' => out.push(*first),
+            0..=b'~' => write_escape(*first, out),
+            _ => {
+                let start = u32::from(*first) & (0x7F >> first.leading_ones());
+                let low_bits = after[..following].iter().map(|byte| u32::from(byte & 0x3F));
+                let code_point = low_bits.fold(start, |bits, low| bits << 6 | low);
+                match code_point.checked_sub(0x1_0000) {
+                    None => escape_unit(code_point, out),
+                    Some(past) => {
+                        escape_unit(0xD800 + (past >> 10), out);
+                        escape_unit(0xDC00 + (past & 0x3FF), out);
+                    }
+                }
+            }
+        }
+        rest = &after[following..];
+    }
+    out.push(b'"');
+}
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
 #[cold]
 fn write_escape(byte: u8, out: &mut Vec<u8>) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
     let short = match byte {
         b'"' | b'\\' => byte,
         0x08 => b'b',

@@ -23,6 +23,29 @@ pub(crate) enum Command {
     Dedup(Dedup),
     /// Print the key of every event, one a line, in input order.
     Key(Key),
+    /// List, show and check key protocols.
+    #[command(subcommand)]
+    Protocol(ProtocolCommand),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ProtocolCommand {
+    /// List the built-in protocols: name, fingerprint, what for.
+    List,
+    /// Print a protocol as a TOML file with every setting written out, ready to be changed.
+    Show {
+        /// A built-in's name, or a file.
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Check a protocol file, and say what speaks against its settings.
+    ///
+    /// Exit codes: 0 nothing does, 1 something does, 2 the file is not valid.
+    Check {
+        /// A built-in's name, or a file.
+        #[arg(value_name = "FILE")]
+        name: String,
+    },
 }
 
 #[derive(Args)]
@@ -73,7 +96,7 @@ struct Common {
     /// one ends the run.
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
-    /// The key protocol.
+    /// The key protocol: a built-in's name, or a file.
     #[arg(long, value_name = "NAME", default_value = "geojson-v1")]
     protocol: String,
     /// Round doubles to N decimals, in place of the protocol's.
@@ -118,39 +141,38 @@ enum HashName {
     Sha256,
 }
 
-impl Command {
+impl Dedup {
     /// The run that is asked for.
     pub(crate) fn config(&self) -> Result<Config, Error> {
-        match self {
-            Self::Dedup(dedup) => Ok(Config {
-                output: dedup.output.clone(),
-                dry_run: dedup.dry_run,
-                duplicates: dedup.duplicates.clone(),
-                report: dedup.report.clone(),
-                ..dedup.common.config()?
-            }),
-            Self::Key(key) => key.common.config(),
-        }
+        Ok(Config {
+            output: self.output.clone(),
+            dry_run: self.dry_run,
+            duplicates: self.duplicates.clone(),
+            report: self.report.clone(),
+            ..self.common.config()?
+        })
     }
 
     pub(crate) fn shows_progress(&self) -> bool {
-        match self {
-            Self::Dedup(dedup) if dedup.quiet => false,
-            Self::Dedup(dedup) => match dedup.progress {
+        !self.quiet
+            && match self.progress {
                 When::Auto => io::stderr().is_terminal(),
                 When::Always => true,
                 When::Never => false,
-            },
-            Self::Key(_) => false,
-        }
+            }
     }
 
     pub(crate) fn shows_summary(&self) -> bool {
-        matches!(self, Self::Dedup(dedup) if !dedup.quiet)
+        !self.quiet
     }
 }
 
 impl Key {
+    /// The run that is asked for.
+    pub(crate) fn config(&self) -> Result<Config, Error> {
+        self.common.config()
+    }
+
     pub(crate) fn text(&self) -> KeyText {
         match (self.canonical, self.long) {
             (true, _) => KeyText::Canonical,
@@ -172,7 +194,7 @@ impl Common {
             strip: self.strip.clone(),
             no_default_strip: self.no_default_strip,
         };
-        let defaults = Config::new(Protocol::built_in(&self.protocol)?.derive(&overrides)?);
+        let defaults = Config::new(Protocol::find(&self.protocol)?.derive(&overrides)?);
         Ok(Config {
             inputs: self.inputs.clone(),
             rejects: self.rejects.clone(),

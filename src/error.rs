@@ -39,6 +39,10 @@ pub enum Reason {
     UnexpectedEnd,
     /// Something other than white space follows the event.
     TrailingCharacters,
+    /// Two members of one object have one name, and the protocol rejects that.
+    DuplicateName,
+    /// A number is `NaN`, infinite, or past the range of a double, and the protocol rejects that.
+    NonFinite,
     /// More than [`DEPTH_MAX`] objects and arrays inside each other.
     TooDeep,
 }
@@ -60,6 +64,8 @@ impl Reason {
             Self::LoneSurrogate => "lone_surrogate",
             Self::UnexpectedEnd => "unexpected_end",
             Self::TrailingCharacters => "trailing_characters",
+            Self::DuplicateName => "duplicate_name",
+            Self::NonFinite => "non_finite",
             Self::TooDeep => "too_deep",
         }
     }
@@ -80,6 +86,8 @@ impl fmt::Display for Reason {
             Self::LoneSurrogate => "lone surrogate in string",
             Self::UnexpectedEnd => "the line ends inside the event",
             Self::TrailingCharacters => "characters after the event",
+            Self::DuplicateName => "repeated member name",
+            Self::NonFinite => "number that is not finite",
             Self::TooDeep => return write!(f, "nested deeper than {DEPTH_MAX} levels"),
         })
     }
@@ -154,6 +162,15 @@ pub enum Error {
         /// What is wrong, and what is allowed.
         reason: String,
     },
+    /// A protocol file is not valid.
+    ProtocolFile {
+        /// The file's name.
+        source: String,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong, and what is allowed.
+        reason: String,
+    },
     /// A thread ended without finishing its work: a defect in this program.
     ThreadLost(&'static str),
 }
@@ -194,6 +211,7 @@ impl fmt::Display for Error {
             Self::BrokenPipe => f.write_str("the reader of the output has gone"),
             Self::Usage(message) => f.write_str(message),
             Self::Protocol { name, reason } => write!(f, "protocol {name}: {reason}"),
+            Self::ProtocolFile { source, line, reason } => write!(f, "{source}:{line}: {reason}"),
             Self::ThreadLost(which) => {
                 write!(f, "the {which} thread ended early; this is a defect, please report it")
             }

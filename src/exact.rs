@@ -16,6 +16,8 @@ pub(crate) struct ExactParser {
     nodes: Vec<ExactNode>,
     /// Unescaped strings and the digits of integers, one after another.
     text: String,
+    /// Unescaped strings with lone surrogates, in WTF-8: like UTF-8, surrogates included.
+    wtf8: Vec<u8>,
 }
 
 impl ExactParser {
@@ -25,9 +27,10 @@ impl ExactParser {
             .map_err(|error| Invalid { reason: Reason::InvalidUtf8, byte: error.valid_up_to() + 1 })?;
         self.nodes.clear();
         self.text.clear();
-        let mut cursor = Cursor { line, at: 0, nodes: &mut self.nodes, text: &mut self.text };
-        cursor.event()?;
-        Ok(Tape::Exact { nodes: &self.nodes, text: &self.text })
+        self.wtf8.clear();
+        let Self { nodes, text, wtf8 } = self;
+        Cursor { line, at: 0, nodes, text, wtf8 }.event()?;
+        Ok(Tape::Exact { nodes, text, wtf8 })
     }
 }
 
@@ -36,6 +39,8 @@ struct Cursor<'a> {
     at: usize,
     nodes: &'a mut Vec<ExactNode>,
     text: &'a mut String,
+    /// A string is put together at the end of this; only one with a lone surrogate stays there.
+    wtf8: &'a mut Vec<u8>,
 }
 
 impl Cursor<'_> {
@@ -121,8 +126,8 @@ impl Cursor<'_> {
             ("null", ExactNode::Null),
             ("true", ExactNode::Bool(true)),
             ("false", ExactNode::Bool(false)),
-            ("NaN", ExactNode::Double(f64::NAN)),
-            ("Infinity", ExactNode::Double(f64::INFINITY)),
+            ("NaN", ExactNode::Double { value: f64::NAN, byte: self.at + 1 }),
+            ("Infinity", ExactNode::Double { value: f64::INFINITY, byte: self.at + 1 }),
         ];
         for (name, node) in literals {
             if self.take(name) {
@@ -135,11 +140,11 @@ impl Cursor<'_> {
 
     /// A number (RFC 8259, section 6). Without fraction and exponent it is an integer.
     fn number(&mut self) -> Result<(), Invalid> {
+        let start = self.at;
         if self.take("-Infinity") {
-            self.nodes.push(ExactNode::Double(f64::NEG_INFINITY));
+            self.nodes.push(ExactNode::Double { value: f64::NEG_INFINITY, byte: start + 1 });
             return Ok(());
         }
-        let start = self.at;
         self.take("-");
         if self.peek() == Some(b'0') {
             self.at += 1;
@@ -167,12 +172,12 @@ impl Cursor<'_> {
             let token = if token == "-0" { "0" } else { token };
             let from = self.text.len();
             self.text.push_str(token);
-            self.nodes.push(ExactNode::Integer(from..self.text.len()));
+            self.nodes.push(ExactNode::Integer { range: from..self.text.len(), byte: start + 1 });
         } else {
             // What is a JSON number is a number to the standard library too, which rounds to
             // nearest from any number of digits; past the range it gives an infinity.
             let value = token.parse().map_err(|_| self.fault(Reason::MalformedNumber))?;
-            self.nodes.push(ExactNode::Double(value));
+            self.nodes.push(ExactNode::Double { value, byte: start + 1 });
         }
         Ok(())
     }
@@ -192,22 +197,23 @@ impl Cursor<'_> {
 
     /// A string (RFC 8259, section 7), unescaped.
     fn string(&mut self) -> Result<(), Invalid> {
+        let byte = self.at + 1;
         self.at += 1;
-        let from = self.text.len();
+        let from = self.wtf8.len();
         let mut lone_surrogate = None;
         loop {
             let plain = self.at;
             while self.peek().is_some_and(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\') {
                 self.at += 1;
             }
-            self.text.push_str(&self.line[plain..self.at]);
+            self.wtf8.extend_from_slice(&self.line.as_bytes()[plain..self.at]);
             match self.peek() {
                 Some(b'"') => break self.at += 1,
                 Some(b'\\') => {
                     let byte = self.at + 1;
-                    match self.escape()? {
-                        Some(character) => self.text.push(character),
-                        None => _ = lone_surrogate.get_or_insert(byte),
+                    let code_point = self.escape()?;
+                    if !push_code_point(code_point, self.wtf8) {
+                        lone_surrogate.get_or_insert(byte);
                     }
                 }
                 Some(_) => return Err(self.fault(Reason::ControlCharacter)),
@@ -215,24 +221,28 @@ impl Cursor<'_> {
             }
         }
         self.nodes.push(match lone_surrogate {
-            Some(byte) => ExactNode::LoneSurrogate { byte },
-            None => ExactNode::Str(from..self.text.len()),
+            Some(byte) => ExactNode::LoneSurrogate { range: from..self.wtf8.len(), byte },
+            None => {
+                let start = self.text.len();
+                // Without surrogates it is UTF-8, of which nothing is lost.
+                self.text.push_str(&String::from_utf8_lossy(&self.wtf8[from..]));
+                self.wtf8.truncate(from);
+                ExactNode::Str { range: start..self.text.len(), byte }
+            }
         });
         Ok(())
     }
 
-    /// One escape, or two that make one character; `None` is half of such a pair.
-    fn escape(&mut self) -> Result<Option<char>, Invalid> {
+    /// One escape, or two that make one character: its code point, or a lone surrogate.
+    fn escape(&mut self) -> Result<u32, Invalid> {
         let start = self.at;
         let simple = match self.line.as_bytes().get(self.at + 1) {
-            Some(b'"') => '"',
-            Some(b'\\') => '\\',
-            Some(b'/') => '/',
-            Some(b'b') => '\u{8}',
-            Some(b'f') => '\u{c}',
-            Some(b'n') => '\n',
-            Some(b'r') => '\r',
-            Some(b't') => '\t',
+            Some(&byte @ (b'"' | b'\\' | b'/')) => byte,
+            Some(b'b') => 0x08,
+            Some(b'f') => 0x0C,
+            Some(b'n') => b'\n',
+            Some(b'r') => b'\r',
+            Some(b't') => b'\t',
             Some(b'u') => {
                 let Some(unit) = self.code_unit(start) else {
                     return Err(self.fault(Reason::InvalidEscape));
@@ -241,9 +251,9 @@ impl Cursor<'_> {
                 let low = self.code_unit(self.at).filter(|low| (0xDC00..0xE000).contains(low));
                 if let (0xD800..0xDC00, Some(low)) = (unit, low) {
                     self.at += 6;
-                    return Ok(char::from_u32(0x1_0000 + ((unit - 0xD800) << 10) + (low - 0xDC00)));
+                    return Ok(0x1_0000 + ((unit - 0xD800) << 10) + (low - 0xDC00));
                 }
-                return Ok(char::from_u32(unit));
+                return Ok(unit);
             }
             Some(_) => return Err(self.fault(Reason::InvalidEscape)),
             None => {
@@ -252,7 +262,7 @@ impl Cursor<'_> {
             }
         };
         self.at += 2;
-        Ok(Some(simple))
+        Ok(u32::from(simple))
     }
 
     /// The UTF-16 code unit of an escape `\uXXXX` that starts at `start`, if one does.
@@ -282,5 +292,20 @@ impl Cursor<'_> {
 
     fn fault(&self, reason: Reason) -> Invalid {
         Invalid { reason, byte: self.at + 1 }
+    }
+}
+
+/// Appends a code point in UTF-8, or a surrogate as if it were one (WTF-8). False for a surrogate.
+fn push_code_point(code_point: u32, out: &mut Vec<u8>) -> bool {
+    match char::from_u32(code_point) {
+        Some(character) => {
+            out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+            true
+        }
+        None => {
+            let low_bits = |shift: u32| 0x80 | (code_point >> shift & 0x3F) as u8;
+            out.extend([0xE0 | (code_point >> 12) as u8, low_bits(6), low_bits(0)]);
+            false
+        }
     }
 }

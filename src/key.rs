@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::canonical::Canonicaliser;
 use crate::error::Invalid;
 use crate::parse::Parser;
-use crate::protocol::{Hash, Protocol};
+use crate::protocol::{Hash, Protocol, Scheme};
 use crate::shapes::Shapes;
 
 /// An idempotency key: the leading bytes of the digest of an event's canonical form.
@@ -79,6 +79,8 @@ pub(crate) const LONG_LINE_BYTES: usize = 16 << 20;
 pub struct Keyer {
     hash: Hash,
     key_bytes: usize,
+    /// The line is its own canonical form.
+    bytes: bool,
     shapes: Shapes,
     parser: Parser,
     canonicaliser: Canonicaliser,
@@ -90,8 +92,9 @@ impl Keyer {
     #[must_use]
     pub fn new(protocol: &Protocol) -> Self {
         Self {
-            hash: protocol.hash(),
-            key_bytes: protocol.key_bytes(),
+            hash: protocol.settings().hash,
+            key_bytes: protocol.settings().key_bytes,
+            bytes: protocol.settings().scheme == Scheme::Bytes,
             shapes: Shapes::new(protocol),
             parser: Parser::new(),
             canonicaliser: Canonicaliser::new(protocol),
@@ -126,6 +129,10 @@ impl Keyer {
 
     /// Appends the canonical form of the event that `line` holds; if it holds none, nothing.
     pub(crate) fn append_canonical(&mut self, line: &[u8], out: &mut Vec<u8>) -> Result<(), Invalid> {
+        if self.bytes {
+            out.extend_from_slice(line);
+            return Ok(());
+        }
         let Self { shapes, parser, canonicaliser, .. } = self;
         if shapes.write(line, out) {
             return Ok(());

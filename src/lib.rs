@@ -79,7 +79,7 @@ pub use error::{Error, Invalid, Reason};
 pub use key::{Key, Keyer};
 pub use meter::Meter;
 pub use pipeline::{dedup, keys};
-pub use protocol::{Fingerprint, Hash, Overrides, Protocol};
+pub use protocol::{Fingerprint, Hash, Overrides, Protocol, Settings};
 pub use publish::abandon;
 pub use report::{Counts, InputReport, ProtocolReport, Report, Seconds};
 

@@ -8,23 +8,25 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
-use firstseen::{Error, Meter, Report};
+use firstseen::{Error, Meter, Protocol};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use cli::{Cli, Command};
+use cli::{Cli, Command, Dedup, ProtocolCommand};
 use progress::Progress;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// The exit code of a check that found something.
+const DIFFERENCE: u8 = 1;
 /// The exit code for trouble and for wrong usage.
 const TROUBLE: u8 = 2;
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
     match end_on_signals().and_then(|()| run(&command)) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             tell(&error);
             ExitCode::from(TROUBLE)
@@ -32,25 +34,75 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: &Command) -> Result<(), Error> {
-    let config = command.config()?;
-    for warning in config.protocol.warnings() {
-        say(&format!("firstseen: warning: {warning}"));
+fn run(command: &Command) -> Result<ExitCode, Error> {
+    match command {
+        Command::Dedup(dedup) => run_dedup(dedup)?,
+        Command::Key(key) => {
+            let config = key.config()?;
+            warn(&config.protocol);
+            firstseen::keys(&config, key.text(), &Arc::new(Meter::default()))?;
+        }
+        Command::Protocol(command) => return run_protocol(command),
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_dedup(dedup: &Dedup) -> Result<(), Error> {
+    let config = dedup.config()?;
+    warn(&config.protocol);
     let meter = Arc::new(Meter::default());
-    let progress = command.shows_progress().then(|| Progress::start(Arc::clone(&meter)));
-    let result = match command {
-        Command::Dedup(_) => firstseen::dedup(&config, &meter),
-        Command::Key(key) => firstseen::keys(&config, key.text(), &meter),
-    };
+    let progress = dedup.shows_progress().then(|| Progress::start(Arc::clone(&meter)));
+    let result = firstseen::dedup(&config, &meter);
     if let Some(progress) = progress {
         progress.end();
     }
-    let report: Report = result?;
-    if command.shows_summary() {
+    let report = result?;
+    if dedup.shows_summary() {
         say(&format!("firstseen: {report}"));
     }
     Ok(())
+}
+
+fn run_protocol(command: &ProtocolCommand) -> Result<ExitCode, Error> {
+    match command {
+        ProtocolCommand::List => {
+            for name in Protocol::built_in_names() {
+                let protocol = Protocol::built_in(name)?;
+                print(&format!("{name:<12} {}  {}\n", protocol.fingerprint(), protocol.doc()))?;
+            }
+        }
+        ProtocolCommand::Show { name } => {
+            let protocol = Protocol::find(name)?;
+            print(&format!("# Fingerprint: {}\n{}", protocol.fingerprint(), protocol.to_toml()))?;
+        }
+        ProtocolCommand::Check { name } => {
+            let protocol = Protocol::find(name)?;
+            print(&format!("{} is valid, fingerprint {}\n", protocol.name(), protocol.fingerprint()))?;
+            let warnings = protocol.warnings();
+            for warning in &warnings {
+                print(&format!("warning: {warning}\n"))?;
+            }
+            if !warnings.is_empty() {
+                return Ok(ExitCode::from(DIFFERENCE));
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says what speaks against a protocol.
+fn warn(protocol: &Protocol) {
+    for warning in protocol.warnings() {
+        say(&format!("firstseen: warning: {warning}"));
+    }
+}
+
+/// Writes to standard output.
+fn print(text: &str) -> Result<(), Error> {
+    io::stdout().write_all(text.as_bytes()).map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Error::BrokenPipe,
+        _ => Error::Io { action: "write to", path: "standard output".to_owned(), error },
+    })
 }
 
 /// Removes temporaries and ends the process when it is told to, with the code that shells expect.
@@ -88,9 +140,10 @@ fn tell(error: &Error) {
             say(&error.to_string());
             say("firstseen: no file was published; --rejects FILE collects such lines and goes on");
         }
-        Error::LineTooLong { .. } | Error::Compressed { .. } | Error::Shrunk { .. } => {
-            say(&error.to_string())
-        }
+        Error::LineTooLong { .. }
+        | Error::Compressed { .. }
+        | Error::Shrunk { .. }
+        | Error::ProtocolFile { .. } => say(&error.to_string()),
         _ => say(&format!("firstseen: {error}")),
     }
 }

@@ -1,6 +1,7 @@
-//! One number: rounding to decimals, and the text that CPython gives for it.
+//! One number: rounding to decimals, and its text.
 //!
-//! In: a double and a [`Rounding`]. Out: `repr(round(x, p))` of CPython, appended to a buffer.
+//! In: a double and a [`NumberStyle`]. Out: `repr(round(x, p))` of CPython, or the text that
+//! ECMAScript has for it, appended to a buffer.
 //!
 //! # Why the quick way is exact
 //!
@@ -15,6 +16,8 @@
 //! library's exact decimal expansion, rounded to nearest with ties to even.
 
 use std::io::Write;
+
+use crate::protocol::{Integral, NegativeZero, Scheme, Settings};
 
 /// How many decimals doubles are rounded to.
 #[derive(Clone, Copy, Debug)]
@@ -33,9 +36,62 @@ impl Rounding {
     }
 }
 
-/// Appends `repr(round(x, decimals))`, or `repr(x)` without a rounding. The non-finite numbers are
-/// `NaN`, `Infinity` and `-Infinity`, as `json.dumps` writes them.
-pub(crate) fn write_double(x: f64, rounding: Option<Rounding>, out: &mut Vec<u8>) {
+/// How doubles are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NumberStyle {
+    pub(crate) rounding: Option<Rounding>,
+    /// −0.0 is 0.0.
+    pub(crate) fold_zero: bool,
+    /// Doubles of integral value, up to 2^53, are written as integers.
+    pub(crate) unify: bool,
+    pub(crate) notation: Notation,
+}
+
+/// When a number has an exponent, and how it looks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Notation {
+    /// `float.__repr__` of CPython: below 1e-4 and from 1e16, of two digits at least; a number
+    /// without an exponent has a fraction.
+    Python,
+    /// `Number::toString` of ECMAScript (ECMA-262, section 6.1.6.1.20), which RFC 8785 requires:
+    /// below 1e-6 and from 1e21.
+    EcmaScript,
+}
+
+impl NumberStyle {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let jcs = settings.scheme == Scheme::Jcs;
+        Self {
+            rounding: settings.decimals.map(Rounding::new),
+            fold_zero: jcs || settings.negative_zero == NegativeZero::Fold,
+            unify: settings.integral == Integral::Unify,
+            notation: if jcs { Notation::EcmaScript } else { Notation::Python },
+        }
+    }
+
+    /// The least power of ten, as its negative exponent, that is written without an exponent.
+    fn plain_places(self) -> u32 {
+        match self.notation {
+            Notation::Python => 4,
+            Notation::EcmaScript => 6,
+        }
+    }
+
+    /// Whether a number of integral value is written without a fraction.
+    pub(crate) fn is_integer(self, x: f64) -> bool {
+        match self.notation {
+            Notation::EcmaScript => true,
+            Notation::Python => self.unify && x.abs() <= INTEGER_MAX && !(x == 0.0 && x.is_sign_negative()),
+        }
+    }
+}
+
+/// 2^53: up to here, every integer is a double.
+const INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// Appends the text of `x`, rounded if the style says so. The non-finite numbers are `NaN`,
+/// `Infinity` and `-Infinity`, as `json.dumps` writes them.
+pub(crate) fn write_double(x: f64, style: NumberStyle, out: &mut Vec<u8>) {
     if !x.is_finite() {
         let text: &[u8] = match x {
             _ if x.is_nan() => b"NaN",
@@ -44,19 +100,19 @@ pub(crate) fn write_double(x: f64, rounding: Option<Rounding>, out: &mut Vec<u8>
         };
         return out.extend_from_slice(text);
     }
-    match rounding {
+    match style.rounding {
         Some(rounding) => {
-            if !write_rounded_quickly(x, rounding, out) {
-                write_rounded_exactly(x, rounding.decimals, out);
+            if !write_rounded_quickly(x, rounding, style, out) {
+                write_rounded_exactly(x, rounding.decimals, style, out);
             }
         }
-        None => Shortest::of(x).write(out),
+        None => write_shortest(x, style, out),
     }
 }
 
 /// The quick way of the module's text. False, with nothing written, where it does not apply.
 #[inline]
-fn write_rounded_quickly(x: f64, rounding: Rounding, out: &mut Vec<u8>) -> bool {
+fn write_rounded_quickly(x: f64, rounding: Rounding, style: NumberStyle, out: &mut Vec<u8>) -> bool {
     const BOUND: f64 = 1e15;
     const ERROR: f64 = 1.0 / (1_u64 << 52) as f64;
     let Some((power, scale)) = rounding.power else { return false };
@@ -70,16 +126,20 @@ fn write_rounded_quickly(x: f64, rounding: Rounding, out: &mut Vec<u8>) -> bool 
         return false;
     }
     let m = floor + u64::from(fraction > 0.5);
-    if m != 0 && m.saturating_mul(10_000) < power {
-        // Below 1e-4 the text has an exponent.
-        Shortest::of_decimal(x.is_sign_negative(), m, rounding.decimals).write(out);
+    if m != 0 && m.saturating_mul(10_u64.pow(style.plain_places())) < power {
+        // So small that the text has an exponent.
+        Shortest::of_decimal(x.is_sign_negative(), m, rounding.decimals).write(style.notation, out);
         return true;
     }
-    if x.is_sign_negative() {
+    if x.is_sign_negative() && !(m == 0 && style.fold_zero) {
         out.push(b'-');
     }
     let mut buffer = itoa::Buffer::new();
     out.extend_from_slice(buffer.format(m / power).as_bytes());
+    let negative_zero = m == 0 && x.is_sign_negative() && !style.fold_zero;
+    if m.is_multiple_of(power) && style.is_integer(1.0) && !negative_zero {
+        return true;
+    }
     out.push(b'.');
     write_fraction(m % power, usize::from(rounding.decimals), &mut buffer, out);
     true
@@ -98,10 +158,9 @@ fn write_fraction(fraction: u64, decimals: usize, buffer: &mut itoa::Buffer, out
 }
 
 #[cold]
-fn write_rounded_exactly(x: f64, decimals: u16, out: &mut Vec<u8>) {
-    let shortest = Shortest::of(x);
-    if shortest.decimals() <= i32::from(decimals) {
-        return shortest.write(out);
+fn write_rounded_exactly(x: f64, decimals: u16, style: NumberStyle, out: &mut Vec<u8>) {
+    if Shortest::of(x).decimals() <= i32::from(decimals) {
+        return write_shortest(x, style, out);
     }
     // A sign, 309 digits, a point and DECIMALS_MAX decimals fit.
     let mut buffer = [0; 640];
@@ -111,7 +170,17 @@ fn write_rounded_exactly(x: f64, decimals: u16, out: &mut Vec<u8>) {
     let left = rest.len();
     let text = std::str::from_utf8(&buffer[..buffer.len() - left]);
     let rounded = text.ok().and_then(|text| text.parse().ok()).unwrap_or(x);
-    Shortest::of(rounded).write(out);
+    write_shortest(rounded, style, out);
+}
+
+/// Appends the text of the finite `x` as it is.
+fn write_shortest(x: f64, style: NumberStyle, out: &mut Vec<u8>) {
+    let x = if x == 0.0 && style.fold_zero { 0.0 } else { x };
+    let start = out.len();
+    Shortest::of(x).write(style.notation, out);
+    if style.is_integer(x) && out[start..].ends_with(b".0") {
+        out.truncate(out.len() - 2);
+    }
 }
 
 /// The shortest decimal that reads back as a double: `0.DIGITS · 10^point`.
@@ -174,21 +243,25 @@ impl Shortest {
         self.length as i32 - self.point
     }
 
-    /// Appends the text of CPython's `float.__repr__`: an exponent below 1e-4 and from 1e16.
-    fn write(&self, out: &mut Vec<u8>) {
+    /// Appends the number in this notation; if it has no exponent, with a fraction.
+    fn write(&self, notation: Notation, out: &mut Vec<u8>) {
+        let (least, most) = match notation {
+            Notation::Python => (-3, 16),
+            Notation::EcmaScript => (-5, 21),
+        };
         if self.negative {
             out.push(b'-');
         }
         let digits = &self.digits[..self.length];
         match self.point {
             _ if digits.is_empty() => out.extend_from_slice(b"0.0"),
-            -3..=0 => {
+            point if (least..=0).contains(&point) => {
                 out.extend_from_slice(b"0.");
                 out.extend(std::iter::repeat_n(b'0', -self.point as usize));
                 out.extend_from_slice(digits);
             }
-            1..=16 => {
-                let point = self.point as usize;
+            point if (1..=most).contains(&point) => {
+                let point = point as usize;
                 if point < digits.len() {
                     out.extend_from_slice(&digits[..point]);
                     out.push(b'.');
@@ -208,7 +281,7 @@ impl Shortest {
                 let exponent = self.point - 1;
                 out.push(b'e');
                 out.push(if exponent < 0 { b'-' } else { b'+' });
-                if exponent.abs() < 10 {
+                if exponent.abs() < 10 && notation == Notation::Python {
                     out.push(b'0');
                 }
                 out.extend_from_slice(itoa::Buffer::new().format(exponent.abs()).as_bytes());

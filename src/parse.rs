@@ -31,19 +31,24 @@ impl Parser {
         }
     }
 
-    /// Parses one line and hands its tape to `with`.
+    /// Parses one line and hands its tape to `with`. If that finds a fault of which simd-json's tape
+    /// does not know the place (its column is 0), it is given the exact tape too.
     pub(crate) fn parse<T>(
         &mut self,
         line: &[u8],
-        with: impl FnOnce(&Tape<'_>) -> Result<T, Invalid>,
+        mut with: impl FnMut(&Tape<'_>) -> Result<T, Invalid>,
     ) -> Result<T, Invalid> {
         self.scratch.clear();
         self.scratch.extend_from_slice(line);
         self.scratch.resize(line.len() + simd_json::INPUT_PADDING, b' ');
         let mut tape = mem::replace(&mut self.tape, simd_json::Tape(Vec::new())).reset();
         let parsed = simd_json::fill_tape_padded(&mut self.scratch, line.len(), &mut self.buffers, &mut tape);
-        let result = match (parsed, tape.0.first()) {
-            (Ok(()), Some(simd_json::Node::Object { .. })) => with(&Tape::Simd(&tape.0)),
+        let quickly = match (parsed, tape.0.first()) {
+            (Ok(()), Some(simd_json::Node::Object { .. })) => Some(with(&Tape::Simd(&tape.0))),
+            _ => None,
+        };
+        let result = match quickly {
+            Some(result) if !matches!(result, Err(Invalid { byte: 0, .. })) => result,
             _ => self.exact.parse(line).and_then(|tape| with(&tape)),
         };
         self.tape = tape.reset();

@@ -30,8 +30,8 @@ use std::ops::Range;
 
 use crate::canonical::clean_length;
 use crate::error::Invalid;
-use crate::number::{Rounding, write_double};
-use crate::protocol::Protocol;
+use crate::number::{NumberStyle, write_double};
+use crate::protocol::{NonAscii, NonFinite, Protocol, Scheme, Where};
 
 /// Shapes that are remembered. A feed of three serializers, with members that come and go, has about
 /// a dozen.
@@ -52,8 +52,7 @@ const REST_MAX: u32 = 1 << 15;
 
 /// The shapes that one worker remembers.
 pub(crate) struct Shapes {
-    rounding: Option<Rounding>,
-    decimals_max: usize,
+    rules: Rules,
     /// The last one that fitted comes first.
     known: Vec<Shape>,
     /// The values of the line that is tried.
@@ -63,6 +62,17 @@ pub(crate) struct Shapes {
     /// Lines to let pass, and how many that will be the next time.
     resting: u32,
     rest: u32,
+}
+
+/// What the canonical text of a scalar depends on.
+#[derive(Clone, Copy)]
+struct Rules {
+    style: NumberStyle,
+    decimals_max: usize,
+    /// Integers are doubles too.
+    jcs: bool,
+    ascii_only: bool,
+    finite_only: bool,
 }
 
 /// The bytes between values, in lines and in their canonical forms.
@@ -85,18 +95,27 @@ enum Value {
         end: usize,
     },
     Double(f64),
-    /// `-0`, which as an integer is `0`.
+    /// The integer `-0`, which is `0`.
     Zero,
 }
 
 impl Shapes {
     pub(crate) fn new(protocol: &Protocol) -> Self {
+        let settings = protocol.settings();
+        let rules = Rules {
+            style: NumberStyle::new(settings),
+            decimals_max: settings.decimals.map_or(usize::MAX, usize::from),
+            jcs: settings.scheme == Scheme::Jcs,
+            ascii_only: settings.non_ascii == NonAscii::Escape,
+            finite_only: settings.non_finite == NonFinite::Reject,
+        };
+        // A shape does not know which of its values are coordinates.
+        let learns = settings.round_where == Where::Everywhere;
         Self {
-            rounding: protocol.decimals().map(Rounding::new),
-            decimals_max: protocol.decimals().map_or(usize::MAX, usize::from),
+            rules,
             known: Vec::new(),
             values: Vec::new(),
-            savings: LEARNING_SAVINGS_MAX,
+            savings: if learns { LEARNING_SAVINGS_MAX } else { 0 },
             patience: PATIENCE,
             resting: 0,
             rest: REST_MIN,
@@ -113,10 +132,10 @@ impl Shapes {
         // A line that nearly fits many shapes is not scanned many times.
         let mut effort_left = line.len();
         for index in 0..self.known.len() {
-            match self.known[index].scan(line, self.decimals_max, &mut self.values) {
+            match self.known[index].scan(line, self.rules, &mut self.values) {
                 Ok(()) => {
                     self.known[..=index].rotate_right(1);
-                    self.known[0].write(line, &self.values, self.rounding, out);
+                    self.known[0].write(line, &self.values, self.rules.style, out);
                     self.patience = (self.patience + HIT_GAIN).min(PATIENCE);
                     self.rest = (self.rest / 2).max(REST_MIN);
                     self.savings = (self.savings + 1).min(LEARNING_SAVINGS_MAX);
@@ -133,6 +152,9 @@ impl Shapes {
     }
 
     fn miss(&mut self) {
+        if self.known.is_empty() && self.savings == 0 {
+            return;
+        }
         if self.patience > 0 {
             self.patience -= 1;
             return;
@@ -198,7 +220,7 @@ impl Shape {
 
     /// Finds the values of a line of this shape. If it has another one, says how far it fitted.
     #[inline]
-    fn scan(&self, line: &[u8], decimals_max: usize, values: &mut Vec<Value>) -> Result<(), usize> {
+    fn scan(&self, line: &[u8], rules: Rules, values: &mut Vec<Value>) -> Result<(), usize> {
         values.clear();
         let (last, literals) = self.literals.split_last().ok_or(0_usize)?;
         let mut at = 0;
@@ -208,7 +230,7 @@ impl Shape {
                 return Err(at);
             }
             at += literal.len();
-            let (value, end) = scan_scalar(line, at, decimals_max).ok_or(at)?;
+            let (value, end) = scan_scalar(line, at, rules).ok_or(at)?;
             values.push(value);
             at = end;
         }
@@ -216,12 +238,12 @@ impl Shape {
     }
 
     #[inline]
-    fn write(&self, line: &[u8], values: &[Value], rounding: Option<Rounding>, out: &mut Vec<u8>) {
+    fn write(&self, line: &[u8], values: &[Value], style: NumberStyle, out: &mut Vec<u8>) {
         for (literal, index) in &self.pieces {
             out.extend_from_slice(&self.text[literal.clone()]);
             match values[*index] {
                 Value::Copy { start, end } => out.extend_from_slice(&line[start..end]),
-                Value::Double(value) => write_double(value, rounding, out),
+                Value::Double(value) => write_double(value, style, out),
                 Value::Zero => out.push(b'0'),
             }
         }
@@ -281,10 +303,10 @@ fn scalars(line: &[u8]) -> Option<Vec<Range<usize>>> {
 
 /// The scalar that starts at `at`, and where it ends; `None` for what is to be parsed.
 #[inline]
-fn scan_scalar(line: &[u8], at: usize, decimals_max: usize) -> Option<(Value, usize)> {
+fn scan_scalar(line: &[u8], at: usize, rules: Rules) -> Option<(Value, usize)> {
     let end = match line.get(at)? {
-        b'"' => scan_string(line, at)?,
-        b'-' | b'0'..=b'9' => return scan_number(line, at, decimals_max),
+        b'"' => scan_string(line, at, rules)?,
+        b'-' | b'0'..=b'9' => return scan_number(line, at, rules),
         b't' if line[at..].starts_with(b"true") => at + 4,
         b'f' if line[at..].starts_with(b"false") => at + 5,
         b'n' if line[at..].starts_with(b"null") => at + 4,
@@ -295,19 +317,23 @@ fn scan_scalar(line: &[u8], at: usize, decimals_max: usize) -> Option<(Value, us
 
 /// A string without escapes is its own canonical form.
 #[inline]
-fn scan_string(line: &[u8], at: usize) -> Option<usize> {
+fn scan_string(line: &[u8], at: usize, rules: Rules) -> Option<usize> {
     let content = &line[at + 1..];
     let length = clean_length(content);
     if content.get(length) != Some(&b'"') {
         return None;
     }
     let content = &content[..length];
-    (content.is_ascii() || std::str::from_utf8(content).is_ok()).then_some(at + length + 2)
+    let canonical = match rules.ascii_only {
+        true => content.iter().all(|byte| (0x20..0x7F).contains(byte)),
+        false => content.is_ascii() || std::str::from_utf8(content).is_ok(),
+    };
+    canonical.then_some(at + length + 2)
 }
 
 /// A number (RFC 8259, section 6).
 #[inline]
-fn scan_number(line: &[u8], start: usize, decimals_max: usize) -> Option<(Value, usize)> {
+fn scan_number(line: &[u8], start: usize, rules: Rules) -> Option<(Value, usize)> {
     let whole = start + usize::from(line[start] == b'-');
     let point = skip_digits(line, whole);
     if point == whole || (line[whole] == b'0' && point > whole + 1) {
@@ -327,9 +353,12 @@ fn scan_number(line: &[u8], start: usize, decimals_max: usize) -> Option<(Value,
         if end == digits {
             return None;
         }
-        return double(&line[start..end], end);
+        return double(&line[start..end], end, rules);
     }
     if end == point {
+        if rules.jcs && end - whole > 15 {
+            return double(&line[start..end], end, rules);
+        }
         let value = if line[start..end] == *b"-0" { Value::Zero } else { Value::Copy { start, end } };
         return Some((value, end));
     }
@@ -341,15 +370,20 @@ fn scan_number(line: &[u8], start: usize, decimals_max: usize) -> Option<(Value,
     let digits = point - whole + decimals;
     // Below 1e-4 the text has an exponent.
     let small = line[whole..significant].starts_with(b"0.0000");
-    if digits > 15 || decimals > decimals_max || small {
-        return double(&line[start..end], end);
+    // So has zero a text of its own, where it may lose its sign.
+    let zero = line[whole..significant] == *b"0.0";
+    if digits > 15 || decimals > rules.decimals_max || small || (zero && start != whole) {
+        return double(&line[start..end], end, rules);
+    }
+    if line[point..significant] == *b".0" && rules.style.is_integer(1.0) {
+        return Some((Value::Copy { start, end: point }, end));
     }
     Some((Value::Copy { start, end: significant }, end))
 }
 
-fn double(token: &[u8], end: usize) -> Option<(Value, usize)> {
-    let value = std::str::from_utf8(token).ok()?.parse().ok()?;
-    Some((Value::Double(value), end))
+fn double(token: &[u8], end: usize, rules: Rules) -> Option<(Value, usize)> {
+    let value: f64 = std::str::from_utf8(token).ok()?.parse().ok()?;
+    (value.is_finite() || !rules.finite_only).then_some((Value::Double(value), end))
 }
 
 #[inline]

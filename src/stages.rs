@@ -10,9 +10,9 @@ use crate::error::Invalid;
 use crate::exact::ExactParser;
 use crate::key::Key;
 use crate::meter::Meter;
-use crate::number::{Rounding, write_double};
+use crate::number::{NumberStyle, write_double};
 use crate::parse::Parser;
-use crate::protocol::Protocol;
+use crate::protocol::{Protocol, Settings};
 use crate::seen::{self, Seen};
 use crate::split;
 use crate::tape::Tape;
@@ -61,8 +61,8 @@ pub fn canonical_exactly(protocol: &Protocol, line: &[u8], out: &mut Vec<u8>) ->
 
 /// Appends the text of numbers, rounded to `decimals` if that is given, to `out`.
 pub fn number(values: &[f64], decimals: Option<u16>, out: &mut Vec<u8>) {
-    let rounding = decimals.map(Rounding::new);
-    values.iter().for_each(|&value| write_double(value, rounding, out));
+    let style = NumberStyle::new(&Settings { decimals, ..Settings::default() });
+    values.iter().for_each(|&value| write_double(value, style, out));
 }
 
 /// The keys of one chunk, ready to be claimed.

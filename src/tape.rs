@@ -18,11 +18,18 @@ pub(crate) enum Node<'a> {
     /// An integer past 64 bits: its text, which is canonical as JSON allows no leading zeros.
     BigInteger(&'a str),
     Double(f64),
+    /// `NaN`, an infinity, or a number past the range, that starts at this byte column.
+    NonFinite {
+        value: f64,
+        byte: usize,
+    },
     /// Unescaped.
     Str(&'a str),
     /// A string with a surrogate that has no other half, escaped at this byte column. It has no
-    /// UTF-8 form, so only an event that drops it has a key.
+    /// UTF-8 form: only an event that drops it has a key, or a protocol that escapes it.
     LoneSurrogate {
+        /// The string in WTF-8.
+        wtf8: &'a [u8],
         byte: usize,
     },
     Array {
@@ -42,7 +49,7 @@ pub(crate) enum Node<'a> {
 /// The nodes of one line. Node 0 is the event.
 pub(crate) enum Tape<'a> {
     Simd(&'a [simd_json::Node<'a>]),
-    Exact { nodes: &'a [ExactNode], text: &'a str },
+    Exact { nodes: &'a [ExactNode], text: &'a str, wtf8: &'a [u8] },
 }
 
 /// A node of the exact parser. Ranges are of its text.
@@ -50,10 +57,10 @@ pub(crate) enum Tape<'a> {
 pub(crate) enum ExactNode {
     Null,
     Bool(bool),
-    Integer(Range<usize>),
-    Double(f64),
-    Str(Range<usize>),
-    LoneSurrogate { byte: usize },
+    Integer { range: Range<usize>, byte: usize },
+    Double { value: f64, byte: usize },
+    Str { range: Range<usize>, byte: usize },
+    LoneSurrogate { range: Range<usize>, byte: usize },
     Array { len: usize, count: usize },
     Object { len: usize, count: usize },
 }
@@ -73,15 +80,31 @@ impl<'a> Tape<'a> {
                 simd_json::Node::Static(StaticNode::U64(value)) => Node::Unsigned(value),
                 simd_json::Node::Static(StaticNode::F64(value)) => Node::Double(value),
             },
-            Self::Exact { nodes, text } => match &nodes[index] {
+            Self::Exact { nodes, text, wtf8 } => match &nodes[index] {
                 ExactNode::Null => Node::Null,
                 ExactNode::Bool(value) => Node::Bool(*value),
-                ExactNode::Integer(range) => Node::BigInteger(&text[range.clone()]),
-                ExactNode::Double(value) => Node::Double(*value),
-                ExactNode::Str(range) => Node::Str(&text[range.clone()]),
-                ExactNode::LoneSurrogate { byte } => Node::LoneSurrogate { byte: *byte },
+                ExactNode::Integer { range, .. } => Node::BigInteger(&text[range.clone()]),
+                ExactNode::Double { value, .. } if value.is_finite() => Node::Double(*value),
+                ExactNode::Double { value, byte } => Node::NonFinite { value: *value, byte: *byte },
+                ExactNode::Str { range, .. } => Node::Str(&text[range.clone()]),
+                ExactNode::LoneSurrogate { range, byte } => {
+                    Node::LoneSurrogate { wtf8: &wtf8[range.clone()], byte: *byte }
+                }
                 ExactNode::Array { len, count } => Node::Array { len: *len, count: *count },
                 ExactNode::Object { len, count } => Node::Object { len: *len, count: *count },
+            },
+        }
+    }
+
+    /// The byte column of the string or integer at `index`; `None` where the tape does not know it.
+    pub(crate) fn byte_of(&self, index: usize) -> Option<usize> {
+        match self {
+            Self::Simd(_) => None,
+            Self::Exact { nodes, .. } => match nodes[index] {
+                ExactNode::Str { byte, .. }
+                | ExactNode::Integer { byte, .. }
+                | ExactNode::LoneSurrogate { byte, .. } => Some(byte),
+                _ => None,
             },
         }
     }

@@ -1,105 +1,52 @@
 //! Key protocols: every setting that decides which events are one.
 //!
-//! In: a small TOML text, or a built-in's name, and the overrides of a command line. Out: a
-//! [`Protocol`] whose settings are valid. What always holds: two protocols with the same meaning
-//! have the same [fingerprint](Protocol::fingerprint), whatever their names and texts.
+//! In: a TOML file, or a built-in's name, and the overrides of a command line. Out: a [`Protocol`]
+//! whose settings are valid together. What always holds: two protocols with the same meaning have
+//! the same [fingerprint](Protocol::fingerprint), whatever their names and texts.
+
+mod file;
+mod settings;
 
 use std::fmt;
+use std::fs;
+use std::path::Path;
 
-use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::error::Error;
+use file::word;
+pub use settings::{
+    DuplicateNames, Hash, Integral, Members, NameSet, NegativeZero, NonAscii, NonFinite, Scheme, Separators,
+    Settings, Where,
+};
 
-/// The built-in protocols: name and text.
-const BUILT_IN: [(&str, &str); 1] = [("geojson-v1", include_str!("geojson-v1.toml"))];
+/// The texts of the built-in protocols, the default first.
+const BUILT_IN: [(&str, &str); 4] = [
+    ("geojson-v1", include_str!("geojson-v1.toml")),
+    ("feed-v1", include_str!("feed-v1.toml")),
+    ("jcs-v1", include_str!("jcs-v1.toml")),
+    ("bytes-v1", include_str!("bytes-v1.toml")),
+];
 
 /// The most decimals that a protocol can round to: from 324 on, CPython's `round` leaves every double
 /// as it is.
 pub const DECIMALS_MAX: u16 = 323;
 
-/// The hash function that turns canonical bytes into a digest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Hash {
-    /// BLAKE2b (RFC 7693) with its full digest of 64 bytes.
-    Blake2b,
-    /// SHA-256 (FIPS 180-4), a digest of 32 bytes.
-    Sha256,
-}
-
-impl Hash {
-    /// The length of the whole digest in bytes.
-    #[must_use]
-    pub fn digest_bytes(self) -> usize {
-        match self {
-            Self::Blake2b => 64,
-            Self::Sha256 => 32,
-        }
-    }
-
-    /// The name used in protocol files and options.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Blake2b => "blake2b",
-            Self::Sha256 => "sha256",
-        }
-    }
-}
-
-/// A set of member names, quick to ask for names of a length that none of them has.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NameSet {
-    /// Sorted, each once.
-    names: Vec<String>,
-    /// Bit `min(length, 63)` is set when a name has that length.
-    lengths: u64,
-}
-
-impl NameSet {
-    fn new(mut names: Vec<String>) -> Self {
-        names.sort_unstable();
-        names.dedup();
-        let lengths = names.iter().fold(0, |bits, name| bits | Self::length_bit(name));
-        Self { names, lengths }
-    }
-
-    fn length_bit(name: &str) -> u64 {
-        1 << name.len().min(63)
-    }
-
-    /// Whether `name` is one of the set.
-    #[must_use]
-    #[inline]
-    pub fn contains(&self, name: &str) -> bool {
-        self.lengths & Self::length_bit(name) != 0 && self.names.iter().any(|n| n == name)
-    }
-
-    /// The names, sorted.
-    #[must_use]
-    pub fn names(&self) -> &[String] {
-        &self.names
-    }
-}
-
-/// A key protocol: the settings that decide which events have one key.
+/// A key protocol: the settings that decide which events have one key, and a name for them.
 ///
 /// ```
 /// use firstseen::Protocol;
 ///
 /// let protocol = Protocol::built_in("geojson-v1")?;
-/// assert_eq!(protocol.decimals(), Some(8));
-/// assert!(protocol.strip().contains("delivery_id"));
+/// assert_eq!(protocol.settings().decimals, Some(8));
+/// assert!(protocol.settings().strip.contains("delivery_id"));
 /// # Ok::<(), firstseen::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Protocol {
     name: String,
     doc: String,
-    strip: NameSet,
-    decimals: Option<u16>,
-    hash: Hash,
-    key_bytes: usize,
+    settings: Settings,
 }
 
 /// Changes to a protocol that a command line asks for.
@@ -118,6 +65,11 @@ pub struct Overrides {
 }
 
 impl Protocol {
+    /// The names of the built-in protocols, the default first.
+    pub fn built_in_names() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
     /// The built-in protocol of that name.
     ///
     /// # Errors
@@ -127,23 +79,42 @@ impl Protocol {
         match BUILT_IN.iter().find(|(known, _)| *known == name) {
             Some((_, text)) => Self::from_toml(name, text),
             None => {
-                let known: Vec<&str> = BUILT_IN.iter().map(|(known, _)| *known).collect();
-                Err(invalid(name, format!("there is no such protocol; there is {}", known.join(", "))))
+                let known: Vec<&str> = Self::built_in_names().collect();
+                Err(invalid(
+                    name,
+                    format!("there is no such protocol or file; built in are {}", known.join(", ")),
+                ))
             }
         }
     }
 
-    fn from_toml(source: &str, text: &str) -> Result<Self, Error> {
-        let file: File = toml::from_str(text).map_err(|error| invalid(source, error.to_string()))?;
-        Self {
-            name: file.name,
-            doc: file.doc,
-            strip: NameSet::new(file.event.strip),
-            decimals: file.numbers.decimals,
-            hash: file.key.hash,
-            key_bytes: file.key.bytes,
+    /// The protocol of a TOML text; `source` is what messages call it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ProtocolFile`] with the line, what is wrong with it, and what is allowed.
+    pub fn from_toml(source: &str, text: &str) -> Result<Self, Error> {
+        file::read(source, text)
+    }
+
+    /// The built-in protocol of that name or, if there is none, the one in the file of that name.
+    ///
+    /// # Errors
+    ///
+    /// As [`Protocol::built_in`] and [`Protocol::from_toml`], and [`Error::Io`] for a file that
+    /// cannot be read.
+    pub fn find(name: &str) -> Result<Self, Error> {
+        if Self::built_in_names().any(|known| known == name) || !Path::new(name).exists() {
+            return Self::built_in(name);
         }
-        .resolve()
+        let text = fs::read_to_string(name).map_err(Error::io("read", name))?;
+        Self::from_toml(name, &text)
+    }
+
+    /// The protocol as a TOML file in which every setting is written out, with what it may be.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        file::write(self)
     }
 
     /// This protocol with some settings changed. Its name tells the changes; without any, it is
@@ -151,62 +122,46 @@ impl Protocol {
     ///
     /// # Errors
     ///
-    /// [`Error::Protocol`] if a value is out of its range.
+    /// [`Error::Protocol`] if a value is out of its range, or means nothing to the protocol.
     pub fn derive(&self, overrides: &Overrides) -> Result<Self, Error> {
-        let mut strip = if overrides.no_default_strip { Vec::new() } else { self.strip.names.clone() };
-        strip.extend_from_slice(&overrides.strip);
-        let mut derived = Self {
-            name: self.name.clone(),
-            doc: self.doc.clone(),
-            strip: NameSet::new(strip),
-            decimals: overrides.decimals.or(self.decimals),
-            hash: overrides.hash.unwrap_or(self.hash),
-            key_bytes: overrides.key_bytes.unwrap_or(self.key_bytes),
+        let mut settings = self.settings.clone();
+        let looks_into_lines = settings.scheme != Scheme::Bytes;
+        if !looks_into_lines && (overrides.decimals.is_some() || !overrides.strip.is_empty()) {
+            let reason = "it does not look into lines, so there is nothing to round or to strip";
+            return Err(invalid(&self.name, reason.to_owned()));
         }
-        .resolve()?;
-        derived.name = self.derived_name(&derived);
-        Ok(derived)
+        let mut strip = if overrides.no_default_strip { Vec::new() } else { settings.strip.names().to_vec() };
+        strip.extend_from_slice(&overrides.strip);
+        settings.strip = NameSet::new(strip);
+        settings.decimals = overrides.decimals.or(settings.decimals);
+        if settings.decimals.is_some_and(|decimals| decimals > DECIMALS_MAX) {
+            return Err(invalid(&self.name, format!("decimals must be from 0 to {DECIMALS_MAX}")));
+        }
+        settings.hash = overrides.hash.unwrap_or(settings.hash);
+        let bytes = overrides.key_bytes.unwrap_or(settings.key_bytes);
+        settings.key_bytes =
+            file::key_bytes(settings.hash, bytes).map_err(|reason| invalid(&self.name, reason))?;
+        let name = self.derived_name(&settings);
+        Ok(Self { name, doc: self.doc.clone(), settings })
     }
 
-    /// The name of `derived`: this one's, and each setting in which they differ.
-    fn derived_name(&self, derived: &Self) -> String {
+    /// The name of what has these settings: this one's, and each setting in which they differ.
+    fn derived_name(&self, derived: &Settings) -> String {
         let mut name = self.name.clone();
-        if let Some(decimals) = derived.decimals.filter(|_| derived.decimals != self.decimals) {
+        if let Some(decimals) = derived.decimals.filter(|_| derived.decimals != self.settings.decimals) {
             name.push_str(&format!("+decimals={decimals}"));
         }
-        if derived.hash != self.hash {
+        if derived.hash != self.settings.hash {
             name.push_str(&format!("+hash={}", derived.hash.name()));
         }
-        if derived.key_bytes != self.key_bytes {
+        if derived.key_bytes != self.settings.key_bytes {
             name.push_str(&format!("+bytes={}", derived.key_bytes));
         }
-        if derived.strip != self.strip {
-            let names: Vec<String> = derived.strip.names.iter().map(|name| quoted(name)).collect();
+        if derived.strip != self.settings.strip {
+            let names: Vec<String> = derived.strip.names().iter().map(|name| quoted(name)).collect();
             name.push_str(&format!("+strip={}", names.join(",")));
         }
         name
-    }
-
-    /// Checks the settings and replaces the ones that stand for others.
-    fn resolve(mut self) -> Result<Self, Error> {
-        if self.decimals.is_some_and(|decimals| decimals > DECIMALS_MAX) {
-            return Err(invalid(&self.name, format!("decimals must be from 0 to {DECIMALS_MAX}")));
-        }
-        let most = self.hash.digest_bytes();
-        if self.key_bytes > most {
-            let hash = self.hash.name();
-            return Err(invalid(
-                &self.name,
-                format!(
-                    "a {hash} key has at most {most} bytes (0 stands for all of them), not {}",
-                    self.key_bytes
-                ),
-            ));
-        }
-        if self.key_bytes == 0 {
-            self.key_bytes = most;
-        }
-        Ok(self)
     }
 
     /// What the protocol is called; of a derived one, the base's name and what differs.
@@ -221,45 +176,47 @@ impl Protocol {
         &self.doc
     }
 
-    /// The top-level members that are left out.
+    /// All that decides which events have one key.
     #[must_use]
-    pub fn strip(&self) -> &NameSet {
-        &self.strip
-    }
-
-    /// The decimals that doubles are rounded to; `None` leaves them as they are.
-    #[must_use]
-    pub fn decimals(&self) -> Option<u16> {
-        self.decimals
-    }
-
-    /// The hash function.
-    #[must_use]
-    pub fn hash(&self) -> Hash {
-        self.hash
-    }
-
-    /// The length of a key in bytes, from 1 to the length of the digest.
-    #[must_use]
-    pub fn key_bytes(&self) -> usize {
-        self.key_bytes
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// What tells protocols apart: the first 16 bytes, in hexadecimal, of the BLAKE2b digest of
     /// the settings as sorted, compact JSON.
     ///
-    /// Name, documentation and the order in which names to strip are listed do not count. A
-    /// setting that a later version adds counts only where it is not at its default, so that the
-    /// fingerprints of older protocols stay what they are.
+    /// Name, documentation and the order in which names to strip are listed do not count. Names to
+    /// strip, hash and length of keys always count, others only where they are not at their
+    /// defaults, so that a setting that a later version adds does not change older fingerprints.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        let mut settings = serde_json::json!({
-            "event": {"strip": self.strip.names},
-            "key": {"bytes": self.key_bytes, "hash": self.hash.name()},
+        let Settings { strip, decimals, scheme, hash, key_bytes, prefix, .. } = &self.settings;
+        let mut settings = json!({
+            "event": {"strip": strip.names()},
+            "key": {"bytes": key_bytes, "hash": hash.name()},
         });
-        if let Some(decimals) = self.decimals {
-            settings["numbers"] = serde_json::json!({"decimals": decimals});
+        if let Some(decimals) = decimals {
+            settings["numbers"]["decimals"] = json!(decimals);
         }
+        if !prefix.is_empty() {
+            settings["key"]["prefix"] = json!(prefix);
+        }
+        let mut count = |table: &str, name: &str, value: String, default: String| {
+            if value != default {
+                settings[table][name] = Value::from(value.trim_matches('"'));
+            }
+        };
+        let own = &self.settings;
+        let plain = Settings::default();
+        count("canonical", "scheme", word(scheme), word(&plain.scheme));
+        count("canonical", "members", word(&own.members), word(&plain.members));
+        count("canonical", "separators", word(&own.separators), word(&plain.separators));
+        count("canonical", "non_ascii", word(&own.non_ascii), word(&plain.non_ascii));
+        count("event", "duplicate_names", word(&own.duplicate_names), word(&plain.duplicate_names));
+        count("event", "non_finite", word(&own.non_finite), word(&plain.non_finite));
+        count("numbers", "where", word(&own.round_where), word(&plain.round_where));
+        count("numbers", "negative_zero", word(&own.negative_zero), word(&plain.negative_zero));
+        count("numbers", "integral", word(&own.integral), word(&plain.integral));
         let digest = blake2b_simd::blake2b(settings.to_string().as_bytes());
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&digest.as_bytes()[..16]);
@@ -269,17 +226,25 @@ impl Protocol {
     /// What speaks against these settings, in sentences for people.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        match self.decimals {
-            Some(decimals @ 0..6) => vec![format!(
+        let mut warnings = Vec::new();
+        match self.settings.decimals {
+            Some(decimals @ 0..6) => warnings.push(format!(
                 "{decimals} decimals merge distinct points: at 5 decimals a cell is about 1.1 m wide; \
                  keep at least 6 (about 0.11 m, as RFC 7946 recommends)"
-            )],
-            Some(decimals @ 11..) => vec![format!(
+            )),
+            Some(decimals @ 11..) => warnings.push(format!(
                 "{decimals} decimals keep float noise: beyond 10, digits that serializers do not agree on \
                  make one event two keys"
-            )],
-            _ => Vec::new(),
+            )),
+            _ => {}
         }
+        if self.settings.hash == Hash::Sha256 && self.settings.key_bytes < 16 {
+            let bytes = self.settings.key_bytes;
+            warnings.push(format!(
+                "{bytes} bytes of SHA-256 are few: different events may share a key by chance; keep at least 16"
+            ));
+        }
+        warnings
     }
 }
 
@@ -305,35 +270,4 @@ fn quoted(name: &str) -> String {
 
 fn invalid(name: &str, reason: String) -> Error {
     Error::Protocol { name: name.to_owned(), reason }
-}
-
-/// A protocol file as it is written.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    name: String,
-    #[serde(default)]
-    doc: String,
-    event: EventTable,
-    numbers: NumbersTable,
-    key: KeyTable,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct EventTable {
-    strip: Vec<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NumbersTable {
-    decimals: Option<u16>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct KeyTable {
-    hash: Hash,
-    bytes: usize,
 }

@@ -116,7 +116,10 @@ fn wrong_settings_are_refused_with_what_is_allowed() {
         assert!(run.stderr.contains(message), "{}", run.stderr);
         assert_eq!(run.stdout, b"");
     };
-    check(&["--protocol", "geojson-v9"], "there is no such protocol; there is geojson-v1");
+    check(
+        &["--protocol", "geojson-v9"],
+        "there is no such protocol or file; built in are geojson-v1, feed-v1",
+    );
     check(&["--key-bytes", "65"], "a blake2b key has at most 64 bytes");
     check(&["--hash", "sha256", "--key-bytes", "33"], "a sha256 key has at most 32 bytes");
     check(&["--decimals", "324"], "decimals must be from 0 to 323");

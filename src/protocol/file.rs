@@ -1,0 +1,270 @@
+//! Protocol files: TOML to settings, and settings to TOML.
+//!
+//! Everything that is wrong with a file is said with its line and with what is allowed there:
+//! unknown settings, bad values, and combinations that cannot be.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+
+use super::settings::{
+    DuplicateNames, Hash, Integral, Members, NameSet, NegativeZero, NonAscii, NonFinite, Scheme, Separators,
+    Settings, Where,
+};
+use super::{DECIMALS_MAX, Protocol};
+use crate::error::Error;
+
+const KEY_BYTES: usize = 16;
+
+/// A protocol file as it is written. What a setting's absence means is decided in [`resolve`].
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: Spanned<String>,
+    #[serde(default)]
+    doc: String,
+    #[serde(default)]
+    event: EventTable,
+    #[serde(default)]
+    numbers: NumbersTable,
+    #[serde(default)]
+    canonical: CanonicalTable,
+    #[serde(default)]
+    key: KeyTable,
+}
+
+type Setting<T> = Option<Spanned<T>>;
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EventTable {
+    strip: Setting<Vec<String>>,
+    duplicate_names: Setting<DuplicateNames>,
+    non_finite: Setting<NonFinite>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NumbersTable {
+    decimals: Setting<u16>,
+    #[serde(rename = "where")]
+    round_where: Setting<Where>,
+    negative_zero: Setting<NegativeZero>,
+    integral: Setting<Integral>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CanonicalTable {
+    scheme: Setting<Scheme>,
+    members: Setting<Members>,
+    separators: Setting<Separators>,
+    non_ascii: Setting<NonAscii>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeyTable {
+    hash: Setting<Hash>,
+    bytes: Setting<usize>,
+    prefix: Setting<String>,
+}
+
+/// A fault, and where in the text it is.
+struct Fault {
+    span: Range<usize>,
+    reason: String,
+}
+
+/// Reads a protocol; `source` is what messages call the text.
+pub(super) fn read(source: &str, text: &str) -> Result<Protocol, Error> {
+    let parsed = toml::from_str(text)
+        .map_err(|error| Fault { span: error.span().unwrap_or(0..0), reason: error.message().to_owned() });
+    parsed.and_then(resolve).map_err(|fault| Error::ProtocolFile {
+        source: source.to_owned(),
+        line: text[..fault.span.start.min(text.len())].matches('\n').count() + 1,
+        reason: fault.reason,
+    })
+}
+
+fn get<T: Copy + Default>(setting: &Setting<T>) -> T {
+    setting.as_ref().map_or_else(T::default, |setting| *setting.get_ref())
+}
+
+/// Refuses a setting that another one leaves no room for.
+fn refuse<T>(setting: &Setting<T>, reason: &str) -> Result<(), Fault> {
+    match setting {
+        Some(setting) => Err(Fault { span: setting.span(), reason: reason.to_owned() }),
+        None => Ok(()),
+    }
+}
+
+fn resolve(file: File) -> Result<Protocol, Fault> {
+    let File { name, doc, event, numbers, canonical, key } = file;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if name.get_ref().is_empty() || !name.get_ref().bytes().all(plain) {
+        let reason = "a name is made of letters, digits, `-`, `_` and `.`".to_owned();
+        return Err(Fault { span: name.span(), reason });
+    }
+    let scheme = get(&canonical.scheme);
+    let mut settings = Settings {
+        duplicate_names: get(&event.duplicate_names),
+        non_finite: get(&event.non_finite),
+        decimals: numbers.decimals.as_ref().map(|decimals| *decimals.get_ref()),
+        round_where: get(&numbers.round_where),
+        negative_zero: get(&numbers.negative_zero),
+        integral: get(&numbers.integral),
+        scheme,
+        members: get(&canonical.members),
+        separators: get(&canonical.separators),
+        non_ascii: get(&canonical.non_ascii),
+        hash: get(&key.hash),
+        ..Settings::default()
+    };
+    match scheme {
+        Scheme::PythonJson => {}
+        Scheme::Jcs => check_jcs(&event, &numbers, &canonical, &mut settings)?,
+        Scheme::Bytes => check_bytes(&event, &numbers, &canonical)?,
+    }
+    if let Some(decimals) = numbers.decimals.filter(|decimals| *decimals.get_ref() > DECIMALS_MAX) {
+        let reason = format!("decimals must be from 0 to {DECIMALS_MAX}");
+        return Err(Fault { span: decimals.span(), reason });
+    }
+    if settings.decimals.is_none() {
+        refuse(&numbers.round_where, "`where` says which doubles are rounded, and needs `decimals`")?;
+    }
+    let (bytes, span) = key.bytes.map_or((KEY_BYTES, 0..0), |bytes| (*bytes.get_ref(), bytes.span()));
+    settings.key_bytes = key_bytes(settings.hash, bytes).map_err(|reason| Fault { span, reason })?;
+    settings.strip = NameSet::new(event.strip.map_or_else(Vec::new, Spanned::into_inner));
+    if let Some(prefix) = key.prefix {
+        if prefix.get_ref().chars().any(char::is_control) {
+            let reason = "a prefix has no control characters".to_owned();
+            return Err(Fault { span: prefix.span(), reason });
+        }
+        settings.prefix = prefix.into_inner();
+    }
+    Ok(Protocol { name: name.into_inner(), doc, settings })
+}
+
+/// RFC 8785 takes I-JSON only, and leaves no choice of its form.
+fn check_jcs(
+    event: &EventTable,
+    numbers: &NumbersTable,
+    canonical: &CanonicalTable,
+    settings: &mut Settings,
+) -> Result<(), Fault> {
+    if get(&event.duplicate_names) == DuplicateNames::Last {
+        refuse(&event.duplicate_names, "scheme `jcs` takes no repeated names: only `reject` is allowed")?;
+    }
+    if get(&event.non_finite) == NonFinite::Accept {
+        refuse(&event.non_finite, "scheme `jcs` takes finite numbers only: only `reject` is allowed")?;
+    }
+    let fixed = "scheme `jcs` fixes this; only `python-json` leaves the choice";
+    refuse(&canonical.members, fixed)?;
+    refuse(&canonical.separators, fixed)?;
+    refuse(&canonical.non_ascii, fixed)?;
+    refuse(&numbers.negative_zero, fixed)?;
+    refuse(&numbers.integral, fixed)?;
+    settings.duplicate_names = DuplicateNames::Reject;
+    settings.non_finite = NonFinite::Reject;
+    Ok(())
+}
+
+/// Whoever hashes the bytes of a line does not look into it.
+fn check_bytes(event: &EventTable, numbers: &NumbersTable, canonical: &CanonicalTable) -> Result<(), Fault> {
+    let blind = "scheme `bytes` does not look into the line; only `[key]` has settings then";
+    refuse(&event.strip, blind)?;
+    refuse(&event.duplicate_names, blind)?;
+    refuse(&event.non_finite, blind)?;
+    refuse(&numbers.decimals, blind)?;
+    refuse(&numbers.round_where, blind)?;
+    refuse(&numbers.negative_zero, blind)?;
+    refuse(&numbers.integral, blind)?;
+    refuse(&canonical.members, blind)?;
+    refuse(&canonical.separators, blind)?;
+    refuse(&canonical.non_ascii, blind)
+}
+
+/// The length of a key of which `bytes` are asked for; 0 asks for the whole digest.
+pub(super) fn key_bytes(hash: Hash, bytes: usize) -> Result<usize, String> {
+    let most = hash.digest_bytes();
+    match bytes {
+        0 => Ok(most),
+        _ if bytes <= most => Ok(bytes),
+        _ => Err(format!(
+            "a {} key has at most {most} bytes (0 stands for all of them), not {bytes}",
+            hash.name()
+        )),
+    }
+}
+
+/// The protocol as a file in which every setting is written out, with what it may be.
+pub(super) fn write(protocol: &Protocol) -> String {
+    let Protocol { name, doc, settings } = protocol;
+    let python = settings.scheme == Scheme::PythonJson;
+    let parsed = settings.scheme != Scheme::Bytes;
+    let mut text = String::new();
+    let mut line = |line: String| {
+        text.push_str(&line);
+        text.push('\n');
+    };
+    line(format!("name = {}", quoted(name)));
+    line(format!("doc = {}", quoted(doc)));
+    if parsed {
+        line("\n[event]".to_owned());
+        line("# Members that are left out, at the top level only.".to_owned());
+        let names: Vec<String> = settings.strip.names().iter().map(|name| quoted(name)).collect();
+        line(format!("strip = [{}]", names.join(", ")));
+        line("# Members with one name in one object: \"last\" counts, or \"reject\" the event.".to_owned());
+        line(format!("duplicate_names = {}", word(&settings.duplicate_names)));
+        line("# NaN, infinities, numbers past the range of a double: \"accept\" or \"reject\".".to_owned());
+        line(format!("non_finite = {}", word(&settings.non_finite)));
+        line("\n[numbers]".to_owned());
+        line("# Decimals that doubles are rounded to; without it, they stay as they are.".to_owned());
+        match settings.decimals {
+            None => line("# decimals = 8".to_owned()),
+            Some(decimals) => {
+                line(format!("decimals = {decimals}"));
+                line("# Which doubles: \"everywhere\", or only those inside \"coordinates\".".to_owned());
+                line(format!("where = {}", word(&settings.round_where)));
+            }
+        }
+    }
+    if python {
+        line("# \"keep\" -0.0 apart from 0.0, or \"fold\" them into one.".to_owned());
+        line(format!("negative_zero = {}", word(&settings.negative_zero)));
+        line("# \"keep\" 17.0 apart from 17, or \"unify\" them.".to_owned());
+        line(format!("integral = {}", word(&settings.integral)));
+    }
+    line("\n[canonical]".to_owned());
+    line("# \"python-json\" (json.dumps), \"jcs\" (RFC 8785), or the \"bytes\" of the line.".to_owned());
+    line(format!("scheme = {}", word(&settings.scheme)));
+    if python {
+        line("# \"sorted\" by code points, or \"as-written\".".to_owned());
+        line(format!("members = {}", word(&settings.members)));
+        line("# \"compact\" or \"spaced\".".to_owned());
+        line(format!("separators = {}", word(&settings.separators)));
+        line("# Characters past ASCII: \"utf8\", or \"escape\" as \\uxxxx.".to_owned());
+        line(format!("non_ascii = {}", word(&settings.non_ascii)));
+    }
+    line("\n[key]".to_owned());
+    line("# \"blake2b\" (64 bytes) or \"sha256\" (32 bytes).".to_owned());
+    line(format!("hash = {}", word(&settings.hash)));
+    line("# The leading bytes of the digest that are the key; 0 is the whole digest.".to_owned());
+    line(format!("bytes = {}", settings.key_bytes));
+    line("# What is printed before the hexadecimal digits.".to_owned());
+    line(format!("prefix = {}", quoted(&settings.prefix)));
+    text
+}
+
+/// A setting's word, in quotes.
+pub(super) fn word(setting: &impl Serialize) -> String {
+    // A setting is one word, which always has a JSON form.
+    serde_json::to_string(setting).unwrap_or_default()
+}
+
+/// A TOML basic string. Its escapes are those of JSON, but for U+007F.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}

@@ -1,0 +1,254 @@
+//! Protocol files: what each setting does, and what is refused.
+
+use firstseen::{Keyer, Protocol};
+
+use crate::tool::Folder;
+
+/// The canonical text of `event` under settings, or the reason why there is none.
+fn canonical(settings: &str, event: &str) -> String {
+    let protocol = Protocol::from_toml("test", &format!("name = \"test\"\n{settings}")).unwrap();
+    match Keyer::new(&protocol).canonical(event.as_bytes()) {
+        Ok(canonical) => String::from_utf8(canonical.to_vec()).unwrap(),
+        Err(invalid) => invalid.to_string(),
+    }
+}
+
+/// Each setting: the event, and what each value makes of it. The event comes three times, as later
+/// lines of a shape take another way.
+#[test]
+fn every_setting_does_what_it_says() {
+    for (settings, event, expected) in [
+        (
+            "",
+            r#"{"b": -0.0, "a": [17.0, 1e16, "é\u007f"], "attempt": 1}"#,
+            "{\"a\":[17.0,1e+16,\"é\u{7f}\"],\"attempt\":1,\"b\":-0.0}",
+        ),
+        ("event.strip = ['b', 'x']", r#"{"a":{"b":1},"b":2,"\u0078":3}"#, r#"{"a":{"b":1}}"#),
+        ("event.duplicate_names = 'last'", r#"{"a":1,"\u0061":2}"#, r#"{"a":2}"#),
+        ("event.duplicate_names = 'reject'", r#"{"a":1,"\u0061":2}"#, "byte 8: repeated member name"),
+        ("event.duplicate_names = 'reject'", r#"{"x":{"a":1,"b":2,"a":2}}"#, "byte 19: repeated member name"),
+        (
+            "event = {duplicate_names = 'reject', strip = ['a']}",
+            r#"{"a":1,"a":{"b":1,"b":1},"c":1}"#,
+            r#"{"c":1}"#,
+        ),
+        ("event.non_finite = 'accept'", r#"{"a":[NaN,-1e999]}"#, r#"{"a":[NaN,-Infinity]}"#),
+        ("event.non_finite = 'reject'", r#"{"a":[1.5,NaN]}"#, "byte 11: number that is not finite"),
+        ("event.non_finite = 'reject'", r#"{"a":-1e999}"#, "byte 6: number that is not finite"),
+        ("event = {non_finite = 'reject', strip = ['a']}", r#"{"a":NaN,"b":1}"#, r#"{"b":1}"#),
+        (
+            "numbers.decimals = 2",
+            r#"{"a":[0.125,0.375,1.005,-0.001,12]}"#,
+            r#"{"a":[0.12,0.38,1.0,-0.0,12]}"#,
+        ),
+        (
+            "numbers = {decimals = 1, where = 'everywhere'}",
+            r#"{"coordinates":[0.16],"b":0.16}"#,
+            r#"{"b":0.2,"coordinates":[0.2]}"#,
+        ),
+        (
+            "numbers = {decimals = 1, where = 'coordinates'}",
+            r#"{"g":{"coordinates":[[0.16,{"x":0.16}]]},"b":0.16}"#,
+            r#"{"b":0.16,"g":{"coordinates":[[0.2,{"x":0.2}]]}}"#,
+        ),
+        ("numbers.negative_zero = 'keep'", r#"{"a":[-0.0,0.0,-0]}"#, r#"{"a":[-0.0,0.0,0]}"#),
+        ("numbers.negative_zero = 'fold'", r#"{"a":[-0.0,0.0,-0]}"#, r#"{"a":[0.0,0.0,0]}"#),
+        ("numbers = {negative_zero = 'fold', decimals = 1}", r#"{"a":[-0.04,-1e-9]}"#, r#"{"a":[0.0,0.0]}"#),
+        ("numbers.integral = 'keep'", r#"{"a":[17.0,17,1.7e1]}"#, r#"{"a":[17.0,17,17.0]}"#),
+        (
+            "numbers.integral = 'unify'",
+            r#"{"a":[17.0,17,1.7e1,-0.0,0.0,9007199254740992.0,9007199254740994.0,1e22]}"#,
+            r#"{"a":[17,17,17,-0.0,0,9007199254740992,9007199254740994.0,1e+22]}"#,
+        ),
+        (
+            "numbers = {integral = 'unify', negative_zero = 'fold'}",
+            r#"{"a":[-0.0,0.0,-3.0]}"#,
+            r#"{"a":[0,0,-3]}"#,
+        ),
+        ("canonical.members = 'sorted'", r#"{"b":1,"a":{"d":1,"c":2}}"#, r#"{"a":{"c":2,"d":1},"b":1}"#),
+        (
+            "canonical.members = 'as-written'",
+            r#"{"b":1,"a":{"d":1,"c":2},"b":3}"#,
+            r#"{"b":3,"a":{"d":1,"c":2}}"#,
+        ),
+        ("canonical.separators = 'compact'", r#"{"a" : [1, 2]}"#, r#"{"a":[1,2]}"#),
+        ("canonical.separators = 'spaced'", r#"{"a":[1,2,{}],"b":[]}"#, r#"{"a": [1, 2, {}], "b": []}"#),
+        ("canonical.non_ascii = 'utf8'", r#"{"é":"\ud83d\ude00"}"#, r#"{"é":"😀"}"#),
+        (
+            "canonical.non_ascii = 'escape'",
+            "{\"é\":\"😀\\\"\u{7f}\\u001f\"}",
+            r#"{"\u00e9":"\ud83d\ude00\"\u007f\u001f"}"#,
+        ),
+        ("canonical.non_ascii = 'escape'", r#"{"b":1,"\ud800":"\uDC00x"}"#, r#"{"b":1,"\ud800":"\udc00x"}"#),
+        ("canonical.scheme = 'python-json'", r#"{"a":1e-5}"#, r#"{"a":1e-05}"#),
+        (
+            "canonical.scheme = 'jcs'",
+            r#"{"a":[1e-5,1e21,-0,-0.0,17.0,9007199254740993,1e20],"\uffff":1,"\ud800\udc00":2}"#,
+            "{\"a\":[0.00001,1e+21,0,0,17,9007199254740992,100000000000000000000],\"\u{10000}\":2,\"\u{ffff}\":1}",
+        ),
+        ("canonical.scheme = 'jcs'", r#"{"a":1,"a":1}"#, "byte 8: repeated member name"),
+        ("canonical.scheme = 'jcs'", r#"{"a":NaN}"#, "byte 6: number that is not finite"),
+        ("canonical.scheme = 'bytes'", " no event \r", " no event \r"),
+    ] {
+        assert_eq!(canonical(settings, event), expected, "{settings}");
+        let protocol = Protocol::from_toml("test", &format!("name = \"test\"\n{settings}")).unwrap();
+        let mut keyer = Keyer::new(&protocol);
+        for _ in 0..3 {
+            let again = keyer.canonical(event.as_bytes()).map(<[u8]>::to_vec);
+            let again =
+                again.map_or_else(|invalid| invalid.to_string(), |bytes| String::from_utf8(bytes).unwrap());
+            assert_eq!(again, expected, "{settings}");
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said_with_its_line() {
+    let folder = Folder::new();
+    for (text, message) in [
+        ("", "p.toml:1: missing field `name`"),
+        ("name = 'a b'", "p.toml:1: a name is made of letters, digits"),
+        ("name = 'a'\ndocs = 'x'", "p.toml:2: unknown field `docs`, expected one of `name`, `doc`"),
+        ("name = 'a'\n[event]\nstrip = 'x'", "p.toml:3: invalid type: string \"x\", expected a sequence"),
+        ("name = 'a'\n[event]\nstrips = []", "p.toml:3: unknown field `strips`, expected one of `strip`"),
+        (
+            "name = 'a'\n[event]\nduplicate_names = 'first'",
+            "p.toml:3: unknown variant `first`, expected `last` or `reject`",
+        ),
+        (
+            "name = 'a'\n[event]\nnon_finite = 'drop'",
+            "p.toml:3: unknown variant `drop`, expected `accept` or `reject`",
+        ),
+        ("name = 'a'\n[numbers]\ndecimals = -1", "p.toml:3: invalid value: integer `-1`"),
+        ("name = 'a'\n[numbers]\ndecimals = 324", "p.toml:3: decimals must be from 0 to 323"),
+        ("name = 'a'\n[numbers]\nwhere = 'coordinates'", "p.toml:3: `where` says which doubles are rounded"),
+        ("name = 'a'\n[numbers]\ndecimals = 8\nwhere = 'here'", "p.toml:4: unknown variant `here`"),
+        ("name = 'a'\n[numbers]\nnegative_zero = true", "p.toml:3: "),
+        (
+            "name = 'a'\n[numbers]\nintegral = 'split'",
+            "p.toml:3: unknown variant `split`, expected `keep` or `unify`",
+        ),
+        (
+            "name = 'a'\n[canonical]\nscheme = 'xml'",
+            "p.toml:3: unknown variant `xml`, expected one of `python-json`",
+        ),
+        ("name = 'a'\n[canonical]\nmembers = 'as written'", "expected `sorted` or `as-written`"),
+        ("name = 'a'\n[canonical]\nseparators = ' '", "expected `compact` or `spaced`"),
+        ("name = 'a'\n[canonical]\nnon_ascii = 'ascii'", "expected `utf8` or `escape`"),
+        ("name = 'a'\n[canonical]\nscheme = 'jcs'\nmembers = 'sorted'", "p.toml:4: scheme `jcs` fixes this"),
+        (
+            "name = 'a'\n[event]\nnon_finite = 'accept'\n[canonical]\nscheme = 'jcs'",
+            "p.toml:3: scheme `jcs` takes finite numbers only",
+        ),
+        (
+            "name = 'a'\n[event]\nduplicate_names = 'last'\n[canonical]\nscheme = 'jcs'",
+            "p.toml:3: scheme `jcs` takes no repeated names",
+        ),
+        (
+            "name = 'a'\n[numbers]\ndecimals = 8\n[canonical]\nscheme = 'bytes'",
+            "p.toml:3: scheme `bytes` does not look into the line",
+        ),
+        (
+            "name = 'a'\n[key]\nhash = 'md5'",
+            "p.toml:3: unknown variant `md5`, expected `blake2b` or `sha256`",
+        ),
+        ("name = 'a'\n[key]\nbytes = 65", "p.toml:3: a blake2b key has at most 64 bytes"),
+        ("name = 'a'\n[key]\nhash = 'sha256'\nbytes = 33", "p.toml:4: a sha256 key has at most 32 bytes"),
+        ("name = 'a'\n[key]\nprefix = \"a\\n\"", "p.toml:3: a prefix has no control characters"),
+        ("name = 'a'\nname = 'b'", "p.toml:2: duplicate key"),
+        ("name = ", "p.toml:1: "),
+    ] {
+        folder.file("p.toml", text);
+        folder.run(&["protocol", "check", "p.toml"]).expect_trouble(message);
+        folder.run(&["key", "--protocol", "p.toml"]).expect_trouble(message);
+    }
+    folder.run(&["key", "--protocol", "missing.toml"]).expect_trouble("there is no such protocol or file");
+    folder.run(&["dedup", "--protocol", "bytes-v1", "--decimals", "8"]).expect_trouble("nothing to round");
+}
+
+#[test]
+fn a_fingerprint_is_of_the_meaning_and_not_of_the_text() {
+    let fingerprint = |text: &str| Protocol::from_toml("test", text).unwrap().fingerprint().to_string();
+    let base = fingerprint("name = 'a'");
+    for same in [
+        "name = 'b'\ndoc = 'something'",
+        "# a comment\nname = 'a'\n[event]\nstrip = []\n[canonical]\nscheme = 'python-json'",
+        "name = 'a'\nkey = {bytes = 16, hash = 'blake2b', prefix = ''}",
+        "name = 'a'\n[numbers]\nintegral = 'keep'\nnegative_zero = 'keep'",
+    ] {
+        assert_eq!(fingerprint(same), base, "{same}");
+    }
+    assert_eq!(
+        fingerprint("name = 'a'\nevent.strip = ['x', 'y', 'x']"),
+        fingerprint("name = 'a'\nevent.strip = ['y', 'x']")
+    );
+    assert_eq!(fingerprint("name = 'a'\nkey.bytes = 0"), fingerprint("name = 'a'\nkey.bytes = 64"));
+    let mut all = vec![base];
+    for other in [
+        "event.strip = ['x']",
+        "event.duplicate_names = 'reject'",
+        "event.non_finite = 'reject'",
+        "numbers.decimals = 8",
+        "numbers.decimals = 7",
+        "numbers = {decimals = 8, where = 'coordinates'}",
+        "numbers.negative_zero = 'fold'",
+        "numbers.integral = 'unify'",
+        "canonical.scheme = 'jcs'",
+        "canonical.scheme = 'bytes'",
+        "canonical.members = 'as-written'",
+        "canonical.separators = 'spaced'",
+        "canonical.non_ascii = 'escape'",
+        "key.hash = 'sha256'",
+        "key.bytes = 17",
+        "key.prefix = 'p:'",
+    ] {
+        let other = fingerprint(&format!("name = 'a'\n{other}"));
+        assert!(!all.contains(&other));
+        all.push(other);
+    }
+    assert_eq!(
+        Protocol::built_in("geojson-v1").unwrap().fingerprint().to_string(),
+        "06f50e9a8b432ab147296028e784a407"
+    );
+}
+
+#[test]
+fn what_is_shown_is_a_file_of_the_same_meaning() {
+    let folder = Folder::new();
+    folder.file("own.toml", "name = 'own'\nevent.strip = [\"a\\\"\\u007f\"]\nnumbers = {decimals = 2, where = 'coordinates'}\nkey.prefix = 'own:'");
+    for name in Protocol::built_in_names().chain(["own.toml"]) {
+        let shown = folder.run(&["protocol", "show", name]).expect_code(0).stdout;
+        let shown = String::from_utf8(shown).unwrap();
+        folder.file("shown.toml", &shown);
+        let checked = folder.run(&["protocol", "check", "shown.toml"]);
+        assert!(shown.contains("# "), "{shown}");
+        let fingerprint = shown.lines().next().unwrap().trim_start_matches("# Fingerprint: ").to_owned();
+        assert!(String::from_utf8(checked.stdout).unwrap().contains(&fingerprint), "{name}: {shown}");
+    }
+}
+
+#[test]
+fn a_prefix_stands_before_every_key() {
+    let folder = Folder::new();
+    folder.file("p.toml", "name = 'p'\nkey = {prefix = 'inv:', bytes = 2}");
+    folder.file("feed", "{}\n{}\n");
+    for options in [&[][..], &["--long"], &["--canonical"]] {
+        let run = folder.run(&[&["key", "--protocol", "p.toml", "feed"], options].concat()).expect_code(0);
+        let text = String::from_utf8(run.stdout).unwrap();
+        assert!(
+            text.lines()
+                .all(|line| line.starts_with("inv:")
+                    && line.as_bytes().get(8).is_none_or(|&byte| byte == b'\t')),
+            "{text}"
+        );
+    }
+    assert_eq!(folder.run(&["dedup", "-q", "--protocol", "p.toml", "feed"]).expect_code(0).stdout, b"{}\n");
+}
+
+#[test]
+fn the_bytes_of_lines_are_compared_as_by_sort() {
+    let folder = Folder::new();
+    folder.file("feed", "b\n{\"a\":1}\na\nb\n{\"a\": 1}\nb\r\n{\"a\":1}\n");
+    let run = folder.run(&["dedup", "-q", "--protocol", "bytes-v1", "feed"]).expect_code(0);
+    assert_eq!(run.stdout, b"b\n{\"a\":1}\na\n{\"a\": 1}\nb\r\n");
+}
