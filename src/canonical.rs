@@ -53,9 +53,15 @@ enum Order {
 struct Member {
     /// The first eight bytes of the name, big-endian: decides most comparisons.
     prefix: u64,
-    /// The indices of the nodes of name and value.
-    name: usize,
-    value: usize,
+    /// The indices of the nodes of name and value; a line has fewer nodes than bytes, so they fit.
+    name: u32,
+    value: u32,
+}
+
+impl Member {
+    fn new(prefix: u64, name: usize) -> Self {
+        Self { prefix, name: name as u32, value: name as u32 + 1 }
+    }
 }
 
 impl Style {
@@ -177,18 +183,19 @@ impl Canonicaliser {
         out.push(b'{');
         for position in base..self.members.len() {
             let Member { name, value, .. } = self.members[position];
-            let name = name_of(tape, name);
             if position > base {
                 out.extend_from_slice(self.style.comma);
             }
-            match std::str::from_utf8(name) {
-                Ok(name) => self.write_string(name, out),
-                Err(_) => write_escaped_string(name, out),
+            match tape.node(name as usize) {
+                Node::Str(text) => self.write_string(text, out),
+                _ => write_escaped_string(name_of(tape, name), out),
             }
             out.extend_from_slice(self.style.colon);
             let outside = self.in_coordinates;
-            self.in_coordinates |= name == b"coordinates";
-            self.write_value(tape, value, out)?;
+            if self.style.only_coordinates_are_rounded {
+                self.in_coordinates |= name_of(tape, name) == b"coordinates";
+            }
+            self.write_value(tape, value as usize, out)?;
             self.in_coordinates = outside;
         }
         out.push(b'}');
@@ -203,10 +210,10 @@ impl Canonicaliser {
             match tape.node(name) {
                 Node::Str(text) if index == 0 && self.strip.contains(text) => {}
                 Node::Str(text) => {
-                    self.members.push(Member { prefix: prefix(text.as_bytes()), name, value: name + 1 });
+                    self.members.push(Member::new(prefix(text.as_bytes()), name));
                 }
                 Node::LoneSurrogate { wtf8, .. } if self.style.escape_non_ascii => {
-                    self.members.push(Member { prefix: prefix(wtf8), name, value: name + 1 });
+                    self.members.push(Member::new(prefix(wtf8), name));
                 }
                 Node::LoneSurrogate { byte, .. } => {
                     return Err(Invalid { reason: Reason::LoneSurrogate, byte });
@@ -228,7 +235,7 @@ impl Canonicaliser {
                 before.prefix == member.prefix && name_of(tape, before.name) == name_of(tape, member.name)
             };
             if repeats && self.style.reject_duplicates {
-                let byte = tape.byte_of(member.name).unwrap_or(0);
+                let byte = tape.byte_of(member.name as usize).unwrap_or(0);
                 return Err(Invalid { reason: Reason::DuplicateName, byte });
             }
             if repeats {
@@ -246,11 +253,11 @@ impl Canonicaliser {
     }
 
     fn write_number(&self, value: f64, out: &mut Vec<u8>) {
-        let mut style = self.style.numbers;
         if self.style.only_coordinates_are_rounded && !self.in_coordinates {
-            style.rounding = None;
+            write_double(value, &NumberStyle { rounding: None, ..self.style.numbers }, out);
+        } else {
+            write_double(value, &self.style.numbers, out);
         }
-        write_double(value, style, out);
     }
 
     fn write_string(&self, text: &str, out: &mut Vec<u8>) {
@@ -288,8 +295,8 @@ fn cmp_code_units(a: &[u8], b: &[u8]) -> Ordering {
 }
 
 /// The bytes of a name; their order is that of code points, surrogates included.
-fn name_of<'a>(tape: &Tape<'a>, index: usize) -> &'a [u8] {
-    match tape.node(index) {
+fn name_of<'a>(tape: &Tape<'a>, index: u32) -> &'a [u8] {
+    match tape.node(index as usize) {
         Node::Str(text) => text.as_bytes(),
         Node::LoneSurrogate { wtf8, .. } => wtf8,
         _ => unreachable!("only members with a proper name are collected"),

@@ -70,7 +70,7 @@ impl NumberStyle {
     }
 
     /// The least power of ten, as its negative exponent, that is written without an exponent.
-    fn plain_places(self) -> u32 {
+    fn plain_places(&self) -> u32 {
         match self.notation {
             Notation::Python => 4,
             Notation::EcmaScript => 6,
@@ -78,7 +78,7 @@ impl NumberStyle {
     }
 
     /// Whether a number of integral value is written without a fraction.
-    pub(crate) fn is_integer(self, x: f64) -> bool {
+    pub(crate) fn is_integer(&self, x: f64) -> bool {
         match self.notation {
             Notation::EcmaScript => true,
             Notation::Python => self.unify && x.abs() <= INTEGER_MAX && !(x == 0.0 && x.is_sign_negative()),
@@ -91,7 +91,7 @@ const INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// Appends the text of `x`, rounded if the style says so. The non-finite numbers are `NaN`,
 /// `Infinity` and `-Infinity`, as `json.dumps` writes them.
-pub(crate) fn write_double(x: f64, style: NumberStyle, out: &mut Vec<u8>) {
+pub(crate) fn write_double(x: f64, style: &NumberStyle, out: &mut Vec<u8>) {
     if !x.is_finite() {
         let text: &[u8] = match x {
             _ if x.is_nan() => b"NaN",
@@ -112,7 +112,7 @@ pub(crate) fn write_double(x: f64, style: NumberStyle, out: &mut Vec<u8>) {
 
 /// The quick way of the module's text. False, with nothing written, where it does not apply.
 #[inline]
-fn write_rounded_quickly(x: f64, rounding: Rounding, style: NumberStyle, out: &mut Vec<u8>) -> bool {
+fn write_rounded_quickly(x: f64, rounding: Rounding, style: &NumberStyle, out: &mut Vec<u8>) -> bool {
     const BOUND: f64 = 1e15;
     const ERROR: f64 = 1.0 / (1_u64 << 52) as f64;
     let Some((power, scale)) = rounding.power else { return false };
@@ -158,7 +158,7 @@ fn write_fraction(fraction: u64, decimals: usize, buffer: &mut itoa::Buffer, out
 }
 
 #[cold]
-fn write_rounded_exactly(x: f64, decimals: u16, style: NumberStyle, out: &mut Vec<u8>) {
+fn write_rounded_exactly(x: f64, decimals: u16, style: &NumberStyle, out: &mut Vec<u8>) {
     if Shortest::of(x).decimals() <= i32::from(decimals) {
         return write_shortest(x, style, out);
     }
@@ -174,7 +174,7 @@ fn write_rounded_exactly(x: f64, decimals: u16, style: NumberStyle, out: &mut Ve
 }
 
 /// Appends the text of the finite `x` as it is.
-fn write_shortest(x: f64, style: NumberStyle, out: &mut Vec<u8>) {
+fn write_shortest(x: f64, style: &NumberStyle, out: &mut Vec<u8>) {
     let x = if x == 0.0 && style.fold_zero { 0.0 } else { x };
     let start = out.len();
     Shortest::of(x).write(style.notation, out);

@@ -132,10 +132,10 @@ impl Shapes {
         // A line that nearly fits many shapes is not scanned many times.
         let mut effort_left = line.len();
         for index in 0..self.known.len() {
-            match self.known[index].scan(line, self.rules, &mut self.values) {
+            match self.known[index].scan(line, &self.rules, &mut self.values) {
                 Ok(()) => {
                     self.known[..=index].rotate_right(1);
-                    self.known[0].write(line, &self.values, self.rules.style, out);
+                    self.known[0].write(line, &self.values, &self.rules.style, out);
                     self.patience = (self.patience + HIT_GAIN).min(PATIENCE);
                     self.rest = (self.rest / 2).max(REST_MIN);
                     self.savings = (self.savings + 1).min(LEARNING_SAVINGS_MAX);
@@ -220,7 +220,7 @@ impl Shape {
 
     /// Finds the values of a line of this shape. If it has another one, says how far it fitted.
     #[inline]
-    fn scan(&self, line: &[u8], rules: Rules, values: &mut Vec<Value>) -> Result<(), usize> {
+    fn scan(&self, line: &[u8], rules: &Rules, values: &mut Vec<Value>) -> Result<(), usize> {
         values.clear();
         let (last, literals) = self.literals.split_last().ok_or(0_usize)?;
         let mut at = 0;
@@ -238,7 +238,7 @@ impl Shape {
     }
 
     #[inline]
-    fn write(&self, line: &[u8], values: &[Value], style: NumberStyle, out: &mut Vec<u8>) {
+    fn write(&self, line: &[u8], values: &[Value], style: &NumberStyle, out: &mut Vec<u8>) {
         for (literal, index) in &self.pieces {
             out.extend_from_slice(&self.text[literal.clone()]);
             match values[*index] {
@@ -303,7 +303,7 @@ fn scalars(line: &[u8]) -> Option<Vec<Range<usize>>> {
 
 /// The scalar that starts at `at`, and where it ends; `None` for what is to be parsed.
 #[inline]
-fn scan_scalar(line: &[u8], at: usize, rules: Rules) -> Option<(Value, usize)> {
+fn scan_scalar(line: &[u8], at: usize, rules: &Rules) -> Option<(Value, usize)> {
     let end = match line.get(at)? {
         b'"' => scan_string(line, at, rules)?,
         b'-' | b'0'..=b'9' => return scan_number(line, at, rules),
@@ -317,7 +317,7 @@ fn scan_scalar(line: &[u8], at: usize, rules: Rules) -> Option<(Value, usize)> {
 
 /// A string without escapes is its own canonical form.
 #[inline]
-fn scan_string(line: &[u8], at: usize, rules: Rules) -> Option<usize> {
+fn scan_string(line: &[u8], at: usize, rules: &Rules) -> Option<usize> {
     let content = &line[at + 1..];
     let length = clean_length(content);
     if content.get(length) != Some(&b'"') {
@@ -333,7 +333,7 @@ fn scan_string(line: &[u8], at: usize, rules: Rules) -> Option<usize> {
 
 /// A number (RFC 8259, section 6).
 #[inline]
-fn scan_number(line: &[u8], start: usize, rules: Rules) -> Option<(Value, usize)> {
+fn scan_number(line: &[u8], start: usize, rules: &Rules) -> Option<(Value, usize)> {
     let whole = start + usize::from(line[start] == b'-');
     let point = skip_digits(line, whole);
     if point == whole || (line[whole] == b'0' && point > whole + 1) {
@@ -381,7 +381,7 @@ fn scan_number(line: &[u8], start: usize, rules: Rules) -> Option<(Value, usize)
     Some((Value::Copy { start, end: significant }, end))
 }
 
-fn double(token: &[u8], end: usize, rules: Rules) -> Option<(Value, usize)> {
+fn double(token: &[u8], end: usize, rules: &Rules) -> Option<(Value, usize)> {
     let value: f64 = std::str::from_utf8(token).ok()?.parse().ok()?;
     (value.is_finite() || !rules.finite_only).then_some((Value::Double(value), end))
 }

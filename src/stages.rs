@@ -62,7 +62,7 @@ pub fn canonical_exactly(protocol: &Protocol, line: &[u8], out: &mut Vec<u8>) ->
 /// Appends the text of numbers, rounded to `decimals` if that is given, to `out`.
 pub fn number(values: &[f64], decimals: Option<u16>, out: &mut Vec<u8>) {
     let style = NumberStyle::new(&Settings { decimals, ..Settings::default() });
-    values.iter().for_each(|&value| write_double(value, style, out));
+    values.iter().for_each(|&value| write_double(value, &style, out));
 }
 
 /// The keys of one chunk, ready to be claimed.
