@@ -90,7 +90,8 @@ impl Canonicaliser {
     pub(crate) fn new(protocol: &Protocol) -> Self {
         let settings = protocol.settings();
         Self {
-            strip: settings.strip.clone(),
+            // A projection has stripped already.
+            strip: if settings.projects() { NameSet::default() } else { settings.strip.clone() },
             style: Style::new(settings),
             in_coordinates: false,
             members: Vec::new(),

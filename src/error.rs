@@ -43,6 +43,10 @@ pub enum Reason {
     DuplicateName,
     /// A number is `NaN`, infinite, or past the range of a double, and the protocol rejects that.
     NonFinite,
+    /// A selected value's parent is no object and not falsy either.
+    NoMembers,
+    /// A selected value is none that its transform takes.
+    Untransformable,
     /// More than [`DEPTH_MAX`] objects and arrays inside each other.
     TooDeep,
 }
@@ -66,6 +70,8 @@ impl Reason {
             Self::TrailingCharacters => "trailing_characters",
             Self::DuplicateName => "duplicate_name",
             Self::NonFinite => "non_finite",
+            Self::NoMembers => "no_members",
+            Self::Untransformable => "untransformable",
             Self::TooDeep => "too_deep",
         }
     }
@@ -88,6 +94,8 @@ impl fmt::Display for Reason {
             Self::TrailingCharacters => "characters after the event",
             Self::DuplicateName => "repeated member name",
             Self::NonFinite => "number that is not finite",
+            Self::NoMembers => "a selected value's parent is no object",
+            Self::Untransformable => "a selected value that its transform cannot take",
             Self::TooDeep => return write!(f, "nested deeper than {DEPTH_MAX} levels"),
         })
     }

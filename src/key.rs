@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::canonical::Canonicaliser;
 use crate::error::Invalid;
 use crate::parse::Parser;
+use crate::project::Projector;
 use crate::protocol::{Hash, Protocol, Scheme};
 use crate::shapes::Shapes;
 
@@ -82,9 +83,40 @@ pub struct Keyer {
     /// The line is its own canonical form.
     bytes: bool,
     shapes: Shapes,
-    parser: Parser,
-    canonicaliser: Canonicaliser,
+    by_parsing: ByParsing,
     canonical: Vec<u8>,
+}
+
+/// The way of a line that is parsed.
+struct ByParsing {
+    parser: Parser,
+    /// `None` where the event is hashed as it is.
+    projector: Option<Projector>,
+    canonicaliser: Canonicaliser,
+}
+
+impl ByParsing {
+    fn write(&mut self, line: &[u8], out: &mut Vec<u8>) -> Result<(), Invalid> {
+        let Self { parser, projector, canonicaliser } = self;
+        let start = out.len();
+        parser.parse(line, |tape| {
+            // If this is the second tape of the line, the first one left something.
+            out.truncate(start);
+            match projector {
+                Some(projector) => canonicaliser.write(&projector.project(tape)?, out),
+                None => canonicaliser.write(tape, out),
+            }
+        })
+    }
+
+    /// Gives back what a long line needed.
+    fn give_back(&mut self) {
+        self.parser = Parser::new();
+        self.canonicaliser.give_back();
+        if let Some(projector) = &mut self.projector {
+            projector.give_back();
+        }
+    }
 }
 
 impl Keyer {
@@ -96,8 +128,11 @@ impl Keyer {
             key_bytes: protocol.settings().key_bytes,
             bytes: protocol.settings().scheme == Scheme::Bytes,
             shapes: Shapes::new(protocol),
-            parser: Parser::new(),
-            canonicaliser: Canonicaliser::new(protocol),
+            by_parsing: ByParsing {
+                parser: Parser::new(),
+                projector: Projector::new(protocol),
+                canonicaliser: Canonicaliser::new(protocol),
+            },
             canonical: Vec::new(),
         }
     }
@@ -133,18 +168,17 @@ impl Keyer {
             out.extend_from_slice(line);
             return Ok(());
         }
-        let Self { shapes, parser, canonicaliser, .. } = self;
+        let Self { shapes, by_parsing, .. } = self;
         if shapes.write(line, out) {
             return Ok(());
         }
         let start = out.len();
-        let parsed = parser.parse(line, |tape| canonicaliser.write(tape, out));
+        let written = by_parsing.write(line, out);
         if line.len() > LONG_LINE_BYTES {
-            *parser = Parser::new();
-            canonicaliser.give_back();
+            by_parsing.give_back();
         }
-        parsed.inspect_err(|_| out.truncate(start))?;
-        shapes.learn(line, |probe, out| parser.parse(probe, |tape| canonicaliser.write(tape, out)));
+        written.inspect_err(|_| out.truncate(start))?;
+        shapes.learn(line, |probe, out| by_parsing.write(probe, out));
         Ok(())
     }
 

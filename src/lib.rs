@@ -44,6 +44,8 @@ mod parse;
 
 mod number;
 
+mod project;
+
 mod canonical;
 
 mod shapes;

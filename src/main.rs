@@ -78,7 +78,7 @@ fn run_protocol(command: &ProtocolCommand) -> Result<ExitCode, Error> {
         ProtocolCommand::Check { name } => {
             let protocol = Protocol::find(name)?;
             print(&format!("{} is valid, fingerprint {}\n", protocol.name(), protocol.fingerprint()))?;
-            let warnings = protocol.warnings();
+            let warnings = protocol.lints();
             for warning in &warnings {
                 print(&format!("warning: {warning}\n"))?;
             }

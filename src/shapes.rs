@@ -109,8 +109,8 @@ impl Shapes {
             ascii_only: settings.non_ascii == NonAscii::Escape,
             finite_only: settings.non_finite == NonFinite::Reject,
         };
-        // A shape does not know which of its values are coordinates.
-        let learns = settings.round_where == Where::Everywhere;
+        // A shape does not know which of its values are coordinates, nor what is selected by value.
+        let learns = settings.round_where == Where::Everywhere && settings.select.is_empty();
         Self {
             rules,
             known: Vec::new(),

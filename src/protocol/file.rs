@@ -6,8 +6,10 @@
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use toml::Spanned;
 
+use super::select::{Pointer, Selected, Source, Transform};
 use super::settings::{
     DuplicateNames, Hash, Integral, Members, NameSet, NegativeZero, NonAscii, NonFinite, Scheme, Separators,
     Settings, Where,
@@ -32,6 +34,8 @@ struct File {
     canonical: CanonicalTable,
     #[serde(default)]
     key: KeyTable,
+    #[serde(default)]
+    select: Vec<Spanned<SelectTable>>,
 }
 
 type Setting<T> = Option<Spanned<T>>;
@@ -40,6 +44,7 @@ type Setting<T> = Option<Spanned<T>>;
 #[serde(deny_unknown_fields)]
 struct EventTable {
     strip: Setting<Vec<String>>,
+    add: Setting<toml::Table>,
     duplicate_names: Setting<DuplicateNames>,
     non_finite: Setting<NonFinite>,
 }
@@ -69,6 +74,30 @@ struct KeyTable {
     hash: Setting<Hash>,
     bytes: Setting<usize>,
     prefix: Setting<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SelectTable {
+    member: String,
+    pointer: Option<String>,
+    default: Option<toml::Value>,
+    first_of: Option<Vec<SourceEntry>>,
+    #[serde(default)]
+    transforms: Vec<Transform>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a source is a JSON Pointer, or a table with a `value`")]
+enum SourceEntry {
+    Pointer(String),
+    Constant(ConstantTable),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConstantTable {
+    value: toml::Value,
 }
 
 /// A fault, and where in the text it is.
@@ -101,7 +130,7 @@ fn refuse<T>(setting: &Setting<T>, reason: &str) -> Result<(), Fault> {
 }
 
 fn resolve(file: File) -> Result<Protocol, Fault> {
-    let File { name, doc, event, numbers, canonical, key } = file;
+    let File { name, doc, event, numbers, canonical, key, select } = file;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if name.get_ref().is_empty() || !name.get_ref().bytes().all(plain) {
         let reason = "a name is made of letters, digits, `-`, `_` and `.`".to_owned();
@@ -136,7 +165,34 @@ fn resolve(file: File) -> Result<Protocol, Fault> {
     }
     let (bytes, span) = key.bytes.map_or((KEY_BYTES, 0..0), |bytes| (*bytes.get_ref(), bytes.span()));
     settings.key_bytes = key_bytes(settings.hash, bytes).map_err(|reason| Fault { span, reason })?;
-    settings.strip = NameSet::new(event.strip.map_or_else(Vec::new, Spanned::into_inner));
+    if let Some(first) = select.first() {
+        let span = first.span();
+        if scheme == Scheme::Bytes {
+            let reason = "scheme `bytes` does not look into the line, and selects nothing".to_owned();
+            return Err(Fault { span, reason });
+        }
+        refuse(&event.strip, "only what is selected is hashed; there is nothing to strip")?;
+        refuse(
+            &event.add,
+            "only what is selected is hashed; select a member with `first_of = [{ value = … }]`",
+        )?;
+    }
+    if let Some(strip) = event.strip {
+        let span = strip.span();
+        resolve_strip(strip.into_inner(), &mut settings).map_err(|reason| Fault { span, reason })?;
+    }
+    if let Some(add) = event.add {
+        let span = add.span();
+        settings.add = resolve_add(add.into_inner()).map_err(|reason| Fault { span, reason })?;
+    }
+    for table in select {
+        let span = table.span();
+        let selected = resolve_selected(table.into_inner()).and_then(|selected| {
+            let is_new = settings.select.iter().all(|other| other.member != selected.member);
+            if is_new { Ok(selected) } else { Err(format!("`{}` is selected twice", selected.member)) }
+        });
+        settings.select.push(selected.map_err(|reason| Fault { span, reason })?);
+    }
     if let Some(prefix) = key.prefix {
         if prefix.get_ref().chars().any(char::is_control) {
             let reason = "a prefix has no control characters".to_owned();
@@ -145,6 +201,80 @@ fn resolve(file: File) -> Result<Protocol, Fault> {
         settings.prefix = prefix.into_inner();
     }
     Ok(Protocol { name: name.into_inner(), doc, settings })
+}
+
+/// A name is one of a top-level member, and so is a pointer of one token.
+fn resolve_strip(strip: Vec<String>, settings: &mut Settings) -> Result<(), String> {
+    let mut names = Vec::new();
+    for entry in strip {
+        if !entry.starts_with('/') {
+            names.push(entry);
+            continue;
+        }
+        let pointer = Pointer::parse(&entry)?;
+        match pointer.tokens() {
+            [name] => names.push(name.clone()),
+            _ => settings.strip_pointers.push(pointer),
+        }
+    }
+    settings.strip = NameSet::new(names);
+    settings.strip_pointers.sort();
+    settings.strip_pointers.dedup();
+    Ok(())
+}
+
+fn resolve_add(add: toml::Table) -> Result<Vec<(String, Value)>, String> {
+    let mut members = add
+        .into_iter()
+        .map(|(name, value)| match constant(value)? {
+            Value::Array(_) => {
+                Err(format!("`{name}` is an array, where a string, a number or a boolean is allowed"))
+            }
+            value => Ok((name, value)),
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    members.sort_by(|one, two| one.0.cmp(&two.0));
+    Ok(members)
+}
+
+fn resolve_selected(table: SelectTable) -> Result<Selected, String> {
+    let SelectTable { member, pointer, default, first_of, transforms } = table;
+    let first_of = match (pointer, first_of) {
+        (Some(pointer), None) => {
+            vec![Source::Pointer(Pointer::parse(&pointer)?, default.map(constant).transpose()?)]
+        }
+        (None, Some(_)) if default.is_some() => {
+            return Err(
+                "`default` goes with `pointer`; the last of `first_of` may be `{ value = … }`".to_owned()
+            );
+        }
+        (None, Some(sources)) if !sources.is_empty() => sources
+            .into_iter()
+            .map(|source| match source {
+                SourceEntry::Pointer(pointer) => Ok(Source::Pointer(Pointer::parse(&pointer)?, None)),
+                SourceEntry::Constant(table) => Ok(Source::Constant(constant(table.value)?)),
+            })
+            .collect::<Result<_, String>>()?,
+        _ => return Err("a selected member has a `pointer`, or a `first_of` that is not empty".to_owned()),
+    };
+    let too_long =
+        |transform: &&Transform| matches!(transform, Transform::Fixed(decimals) if *decimals > DECIMALS_MAX);
+    if transforms.iter().find(too_long).is_some() {
+        return Err(format!("`fixed` takes from 0 to {DECIMALS_MAX} decimals"));
+    }
+    Ok(Selected { member, first_of, transforms })
+}
+
+/// A constant as JSON has it.
+fn constant(value: toml::Value) -> Result<Value, String> {
+    match value {
+        toml::Value::String(text) => Ok(text.into()),
+        toml::Value::Integer(number) => Ok(number.into()),
+        toml::Value::Boolean(value) => Ok(value.into()),
+        toml::Value::Float(number) if number.is_finite() => Ok(number.into()),
+        toml::Value::Array(elements) if elements.is_empty() => Ok(Value::Array(Vec::new())),
+        other => Err(format!("a constant is a string, a number, a boolean or `[]`, not {other}")),
+    }
 }
 
 /// RFC 8785 takes I-JSON only, and leaves no choice of its form.
@@ -175,6 +305,7 @@ fn check_jcs(
 fn check_bytes(event: &EventTable, numbers: &NumbersTable, canonical: &CanonicalTable) -> Result<(), Fault> {
     let blind = "scheme `bytes` does not look into the line; only `[key]` has settings then";
     refuse(&event.strip, blind)?;
+    refuse(&event.add, blind)?;
     refuse(&event.duplicate_names, blind)?;
     refuse(&event.non_finite, blind)?;
     refuse(&numbers.decimals, blind)?;
@@ -213,9 +344,18 @@ pub(super) fn write(protocol: &Protocol) -> String {
     line(format!("doc = {}", quoted(doc)));
     if parsed {
         line("\n[event]".to_owned());
-        line("# Members that are left out, at the top level only.".to_owned());
-        let names: Vec<String> = settings.strip.names().iter().map(|name| quoted(name)).collect();
-        line(format!("strip = [{}]", names.join(", ")));
+        if settings.select.is_empty() {
+            line(
+                "# Members that are left out: names of top-level ones, or JSON Pointers (RFC 6901)."
+                    .to_owned(),
+            );
+            let pointers = settings.strip_pointers.iter().map(|pointer| quoted(&pointer.to_string()));
+            let names = settings.strip.names().iter().map(|name| quoted(&name_or_pointer(name)));
+            line(format!("strip = [{}]", names.chain(pointers).collect::<Vec<_>>().join(", ")));
+            line("# Constant members that are put in.".to_owned());
+            let members = settings.add.iter().map(|(name, value)| format!("{} = {value}", quoted(name)));
+            line(format!("add = {{{}}}", members.collect::<Vec<_>>().join(", ")));
+        }
         line("# Members with one name in one object: \"last\" counts, or \"reject\" the event.".to_owned());
         line(format!("duplicate_names = {}", word(&settings.duplicate_names)));
         line("# NaN, infinities, numbers past the range of a double: \"accept\" or \"reject\".".to_owned());
@@ -255,7 +395,41 @@ pub(super) fn write(protocol: &Protocol) -> String {
     line(format!("bytes = {}", settings.key_bytes));
     line("# What is printed before the hexadecimal digits.".to_owned());
     line(format!("prefix = {}", quoted(&settings.prefix)));
+    if !settings.select.is_empty() {
+        line(
+            "\n# What is hashed: each member from the first source that is truthy, or else the last."
+                .to_owned(),
+        );
+        settings.select.iter().for_each(|selected| line(write_selected(selected)));
+    }
     text
+}
+
+fn write_selected(selected: &Selected) -> String {
+    let source = |source: &Source| match source {
+        Source::Pointer(pointer, _) => quoted(&pointer.to_string()),
+        Source::Constant(value) => format!("{{ value = {value} }}"),
+    };
+    let from = match &selected.first_of[..] {
+        [Source::Pointer(pointer, Some(default))] => {
+            format!("pointer = {}\ndefault = {default}", quoted(&pointer.to_string()))
+        }
+        sources => format!("first_of = [{}]", sources.iter().map(source).collect::<Vec<_>>().join(", ")),
+    };
+    let transform = |transform: &Transform| match transform {
+        Transform::Fixed(decimals) => format!("{{ fixed = {decimals} }}"),
+        plain => word(plain),
+    };
+    let transforms = selected.transforms.iter().map(transform).collect::<Vec<_>>().join(", ");
+    format!("[[select]]\nmember = {}\n{from}\ntransforms = [{transforms}]\n", quoted(&selected.member))
+}
+
+/// A top-level name, as a pointer where it would be taken for one.
+fn name_or_pointer(name: &str) -> String {
+    match name.starts_with('/') {
+        true => format!("/{}", name.replace('~', "~0").replace('/', "~1")),
+        false => name.to_owned(),
+    }
 }
 
 /// A setting's word, in quotes.

@@ -5,6 +5,7 @@
 //! the same [fingerprint](Protocol::fingerprint), whatever their names and texts.
 
 mod file;
+mod select;
 mod settings;
 
 use std::fmt;
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 use file::word;
+pub use select::{Pointer, Selected, Source, Transform};
 pub use settings::{
     DuplicateNames, Hash, Integral, Members, NameSet, NegativeZero, NonAscii, NonFinite, Scheme, Separators,
     Settings, Where,
@@ -125,9 +127,13 @@ impl Protocol {
     /// [`Error::Protocol`] if a value is out of its range, or means nothing to the protocol.
     pub fn derive(&self, overrides: &Overrides) -> Result<Self, Error> {
         let mut settings = self.settings.clone();
-        let looks_into_lines = settings.scheme != Scheme::Bytes;
-        if !looks_into_lines && (overrides.decimals.is_some() || !overrides.strip.is_empty()) {
+        let strips = !overrides.strip.is_empty();
+        if settings.scheme == Scheme::Bytes && (overrides.decimals.is_some() || strips) {
             let reason = "it does not look into lines, so there is nothing to round or to strip";
+            return Err(invalid(&self.name, reason.to_owned()));
+        }
+        if !settings.select.is_empty() && strips {
+            let reason = "it hashes what it selects only, so there is nothing to strip";
             return Err(invalid(&self.name, reason.to_owned()));
         }
         let mut strip = if overrides.no_default_strip { Vec::new() } else { settings.strip.names().to_vec() };
@@ -201,6 +207,16 @@ impl Protocol {
         if !prefix.is_empty() {
             settings["key"]["prefix"] = json!(prefix);
         }
+        if !self.settings.strip_pointers.is_empty() {
+            let pointers: Vec<String> = self.settings.strip_pointers.iter().map(Pointer::to_string).collect();
+            settings["event"]["strip_pointers"] = json!(pointers);
+        }
+        if !self.settings.add.is_empty() {
+            settings["event"]["add"] = json!(self.settings.add);
+        }
+        if !self.settings.select.is_empty() {
+            settings["select"] = self.settings.select.iter().map(Selected::to_json).collect();
+        }
         let mut count = |table: &str, name: &str, value: String, default: String| {
             if value != default {
                 settings[table][name] = Value::from(value.trim_matches('"'));
@@ -246,6 +262,40 @@ impl Protocol {
         }
         warnings
     }
+
+    /// The warnings, and what else a reviewer would ask about.
+    #[must_use]
+    pub fn lints(&self) -> Vec<String> {
+        let mut lints = self.warnings();
+        lints.extend(self.settings.select.iter().flat_map(suspicions));
+        lints
+    }
+}
+
+/// What the names in a selected member look like.
+fn suspicions(selected: &Selected) -> Vec<String> {
+    const SECRETS: [&str; 6] = ["token", "authorization", "password", "secret", "card", "cookie"];
+    const ENVELOPE: [&str; 5] = ["attempt", "retry", "received", "signature", "delivery"];
+    let mut names = vec![selected.member.to_ascii_lowercase()];
+    for source in &selected.first_of {
+        if let Source::Pointer(pointer, _) = source {
+            names.extend(pointer.tokens().iter().map(|token| token.to_ascii_lowercase()));
+        }
+    }
+    let like = |words: &[&str]| names.iter().any(|name| words.iter().any(|word| name.contains(word)));
+    let mut suspicions = Vec::new();
+    if like(&SECRETS) {
+        let member = &selected.member;
+        suspicions
+            .push(format!("`{member}` looks like a secret: whoever stores the key stores a digest of it"));
+    }
+    if like(&ENVELOPE) {
+        let member = &selected.member;
+        suspicions.push(format!(
+            "`{member}` looks like a part of the envelope: every delivery would be another event"
+        ));
+    }
+    suspicions
 }
 
 /// What tells one protocol from another. See [`Protocol::fingerprint`].

@@ -1,6 +1,9 @@
 //! The settings of a protocol, each with the words that files use for it.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::select::{Pointer, Selected};
 
 /// An enumeration whose values are words of a protocol file; the first one is the default.
 macro_rules! words {
@@ -180,6 +183,12 @@ impl NameSet {
 pub struct Settings {
     /// The top-level members that are left out.
     pub strip: NameSet,
+    /// Nested members, and elements, that are left out: sorted, each once.
+    pub strip_pointers: Vec<Pointer>,
+    /// Constant top-level members that are put in, in place of what has their names; sorted by name.
+    pub add: Vec<(String, Value)>,
+    /// What is hashed in place of the event; if it is empty, the event is.
+    pub select: Vec<Selected>,
     /// What becomes of repeated names.
     pub duplicate_names: DuplicateNames,
     /// What becomes of numbers that are not finite.
@@ -206,4 +215,12 @@ pub struct Settings {
     pub key_bytes: usize,
     /// What is printed before a key's hexadecimal digits.
     pub prefix: String,
+}
+
+impl Settings {
+    /// Whether something else than the event as it is, less stripped members, is hashed.
+    #[must_use]
+    pub fn projects(&self) -> bool {
+        !self.strip_pointers.is_empty() || !self.add.is_empty() || !self.select.is_empty()
+    }
 }

@@ -1,5 +1,7 @@
 //! Protocol files: what each setting does, and what is refused.
 
+use std::path::Path;
+
 use firstseen::{Keyer, Protocol};
 
 use crate::tool::Folder;
@@ -24,6 +26,95 @@ fn every_setting_does_what_it_says() {
             "{\"a\":[17.0,1e+16,\"é\u{7f}\"],\"attempt\":1,\"b\":-0.0}",
         ),
         ("event.strip = ['b', 'x']", r#"{"a":{"b":1},"b":2,"\u0078":3}"#, r#"{"a":{"b":1}}"#),
+        ("event.strip = ['/a']", r#"{"a":1,"b":{"a":2}}"#, r#"{"b":{"a":2}}"#),
+        (
+            "event.strip = ['/b/a', '/b/~1x~0', '/c/1', '/c/01']",
+            r#"{"b":{"a":2,"/x~":1,"a":3,"z":4},"c":[1,2,3]}"#,
+            r#"{"b":{"z":4},"c":[1,3]}"#,
+        ),
+        (
+            "event.strip = ['/b/a/c', '/x/y', 'd']",
+            r#"{"b":{"a":{"c":1}},"x":17,"d":1,"attempt":2}"#,
+            r#"{"attempt":2,"b":{"a":{}},"x":17}"#,
+        ),
+        (
+            "event.add = {event_type = 'zone_entry', n = 1, t = true, x = 1.5}",
+            r#"{"z":1}"#,
+            r#"{"event_type":"zone_entry","n":1,"t":true,"x":1.5,"z":1}"#,
+        ),
+        ("event.add = {a = 'x'}\ncanonical.members = 'as-written'", r#"{"a":1,"z":1}"#, r#"{"a":"x","z":1}"#),
+        ("event = {strip = ['a'], add = {a = 'x'}}", r#"{"a":1,"z":1}"#, r#"{"a":"x","z":1}"#),
+        (
+            "event = {strip = ['/a/b'], duplicate_names = 'reject'}",
+            r#"{"a":{"c":1,"c":2}}"#,
+            "byte 13: repeated member name",
+        ),
+        (
+            "select = [{member = 'x', pointer = '/a/b'}, {member = 'w', pointer = '/c/0'}]",
+            r#"{"a":{"b":[1,{"z":1,"y":2}]},"c":[true]}"#,
+            r#"{"w":true,"x":[1,{"y":2,"z":1}]}"#,
+        ),
+        ("select = [{member = 'x', pointer = '/a', default = 1}]", r#"{"a":null}"#, r#"{"x":null}"#),
+        ("select = [{member = 'x', pointer = '/a', default = 1}]", r#"{"b":2}"#, r#"{"x":1}"#),
+        ("select = [{member = 'x', pointer = '/a/b/c'}]", r#"{"a":0}"#, r#"{"x":null}"#),
+        (
+            "select = [{member = 'x', pointer = '/a/b'}]",
+            r#"{"a":17}"#,
+            "byte 6: a selected value's parent is no object",
+        ),
+        (
+            "select = [{member = 'x', pointer = '/a/b'}]",
+            r#"{"a":[1]}"#,
+            "byte 1: a selected value's parent is no object",
+        ),
+        ("select = [{member = 'x', first_of = ['/a', '/b']}]", r#"{"a":"","b":2}"#, r#"{"x":2}"#),
+        ("select = [{member = 'x', first_of = ['/a', '/b']}]", r#"{"a":false,"b":-0.0}"#, r#"{"x":-0.0}"#),
+        ("select = [{member = 'x', first_of = ['/a', {value = []}]}]", r#"{"a":{}}"#, r#"{"x":[]}"#),
+        (
+            "select = [{member = 'x', pointer = '/a', transforms = ['strip', 'lower']}]",
+            r#"{"a":"\u001c ÀΣ\u3000"}"#,
+            r#"{"x":"àς"}"#,
+        ),
+        (
+            "select = [{member = 'x', pointer = '/a', transforms = ['lower']}]",
+            r#"{"a":17}"#,
+            "byte 6: a selected value that its transform cannot take",
+        ),
+        (
+            "select = [{member = 'x', pointer = '/a', transforms = ['nfc']}]",
+            r#"{"a":"e\u0301"}"#,
+            r#"{"x":"é"}"#,
+        ),
+        (
+            "select = [{member = 'x', pointer = '/a', transforms = ['str']}]",
+            r#"{"a":1e16}"#,
+            r#"{"x":"1e+16"}"#,
+        ),
+        (
+            "select = [{member = 'x', pointer = '/a', transforms = ['str']}]",
+            r#"{"a":true}"#,
+            r#"{"x":"True"}"#,
+        ),
+        (
+            "select = [{member = 'x', pointer = '/a', transforms = ['str']}]",
+            r#"{"a":[]}"#,
+            "byte 1: a selected value that its transform cannot take",
+        ),
+        (
+            "select = [{member = 'x', pointer = '/a', transforms = [{fixed = 2}]}]",
+            r#"{"a":" 1_0.125 "}"#,
+            r#"{"x":"10.12"}"#,
+        ),
+        (
+            "select = [{member = 'x', pointer = '/a', transforms = [{fixed = 0}]}]",
+            r#"{"a":2.5}"#,
+            r#"{"x":"2"}"#,
+        ),
+        (
+            "select = [{member = 'x', pointer = '/a', transforms = [{fixed = 2}]}]",
+            r#"{"a":null}"#,
+            "byte 1: a selected value that its transform cannot take",
+        ),
         ("event.duplicate_names = 'last'", r#"{"a":1,"\u0061":2}"#, r#"{"a":2}"#),
         ("event.duplicate_names = 'reject'", r#"{"a":1,"\u0061":2}"#, "byte 8: repeated member name"),
         ("event.duplicate_names = 'reject'", r#"{"x":{"a":1,"b":2,"a":2}}"#, "byte 19: repeated member name"),
@@ -155,6 +246,45 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
         ("name = 'a'\n[key]\nbytes = 65", "p.toml:3: a blake2b key has at most 64 bytes"),
         ("name = 'a'\n[key]\nhash = 'sha256'\nbytes = 33", "p.toml:4: a sha256 key has at most 32 bytes"),
         ("name = 'a'\n[key]\nprefix = \"a\\n\"", "p.toml:3: a prefix has no control characters"),
+        ("name = 'a'\n[event]\nstrip = ['/a~2']", "p.toml:3: in `/a~2`, `~` stands before `0` or `1` only"),
+        (
+            "name = 'a'\n[event]\nadd = {a = [1]}",
+            "p.toml:3: a constant is a string, a number, a boolean or `[]`",
+        ),
+        ("name = 'a'\n[event]\nadd = {a = []}", "p.toml:3: `a` is an array"),
+        (
+            "name = 'a'\n[[select]]\nmember = 'x'",
+            "p.toml:2: a selected member has a `pointer`, or a `first_of`",
+        ),
+        ("name = 'a'\n[[select]]\nmember = 'x'\npointer = 'a'", "p.toml:2: `a` is no JSON Pointer"),
+        (
+            "name = 'a'\n[[select]]\nmember = 'x'\nfirst_of = []",
+            "p.toml:2: a selected member has a `pointer`",
+        ),
+        (
+            "name = 'a'\n[[select]]\nmember = 'x'\nfirst_of = ['/a']\ndefault = 1",
+            "p.toml:2: `default` goes with `pointer`",
+        ),
+        (
+            "name = 'a'\n[[select]]\nmember = 'x'\npointer = '/a'\ntransforms = ['upper']",
+            "unknown variant `upper`, expected one of `strip`",
+        ),
+        (
+            "name = 'a'\n[[select]]\nmember = 'x'\npointer = '/a'\ntransforms = [{fixed = 999}]",
+            "`fixed` takes from 0 to 323",
+        ),
+        (
+            "name = 'a'\n[[select]]\nmember = 'x'\npointer = '/a'\n[[select]]\nmember = 'x'\npointer = '/b'",
+            "p.toml:5: `x` is selected twice",
+        ),
+        (
+            "name = 'a'\nevent.strip = ['x']\n[[select]]\nmember = 'x'\npointer = '/a'",
+            "p.toml:2: only what is selected is hashed",
+        ),
+        (
+            "name = 'a'\ncanonical.scheme = 'bytes'\n[[select]]\nmember = 'x'\npointer = '/a'",
+            "p.toml:3: scheme `bytes` does not look",
+        ),
         ("name = 'a'\nname = 'b'", "p.toml:2: duplicate key"),
         ("name = ", "p.toml:1: "),
     ] {
@@ -186,6 +316,14 @@ fn a_fingerprint_is_of_the_meaning_and_not_of_the_text() {
     let mut all = vec![base];
     for other in [
         "event.strip = ['x']",
+        "event.strip = ['/x/y']",
+        "event.add = {x = 1}",
+        "event.add = {x = '1'}",
+        "select = [{member = 'x', pointer = '/x'}]",
+        "select = [{member = 'x', pointer = '/x', default = 1}]",
+        "select = [{member = 'x', pointer = '/x', transforms = ['str']}]",
+        "select = [{member = 'x', first_of = ['/x', '/y']}]",
+        "select = [{member = 'y', pointer = '/x'}, {member = 'x', pointer = '/x'}]",
         "event.duplicate_names = 'reject'",
         "event.non_finite = 'reject'",
         "numbers.decimals = 8",
@@ -216,7 +354,15 @@ fn a_fingerprint_is_of_the_meaning_and_not_of_the_text() {
 fn what_is_shown_is_a_file_of_the_same_meaning() {
     let folder = Folder::new();
     folder.file("own.toml", "name = 'own'\nevent.strip = [\"a\\\"\\u007f\"]\nnumbers = {decimals = 2, where = 'coordinates'}\nkey.prefix = 'own:'");
-    for name in Protocol::built_in_names().chain(["own.toml"]) {
+    folder.file(
+        "nested.toml",
+        "name = 'nested'\nevent = {strip = ['/a/b~1c', 'x', '/~1y'], add = {t = 'x\\u0001', 'a b' = 1.5}}",
+    );
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let examples =
+        ["checkout-v1.toml", "checkout-v2.toml"].map(|name| examples.join(name).display().to_string());
+    let files = ["own.toml", "nested.toml"].map(str::to_owned).into_iter().chain(examples);
+    for name in &Protocol::built_in_names().map(str::to_owned).chain(files).collect::<Vec<_>>() {
         let shown = folder.run(&["protocol", "show", name]).expect_code(0).stdout;
         let shown = String::from_utf8(shown).unwrap();
         folder.file("shown.toml", &shown);
@@ -251,4 +397,52 @@ fn the_bytes_of_lines_are_compared_as_by_sort() {
     folder.file("feed", "b\n{\"a\":1}\na\nb\n{\"a\": 1}\nb\r\n{\"a\":1}\n");
     let run = folder.run(&["dedup", "-q", "--protocol", "bytes-v1", "feed"]).expect_code(0);
     assert_eq!(run.stdout, b"b\n{\"a\":1}\na\n{\"a\": 1}\nb\r\n");
+}
+
+/// The incident that protocols are for: under the handler's own key, a retry is another event.
+#[test]
+fn a_retry_is_another_checkout_under_v1_and_the_same_under_v2() {
+    let folder = Folder::new();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let keys = |version: &str| {
+        let protocol = examples.join(format!("checkout-{version}.toml")).display().to_string();
+        let captures = examples.join("deliveries.jsonl").display().to_string();
+        let run = folder.run(&["key", "--canonical", "--protocol", &protocol, &captures]).expect_code(0);
+        let text = String::from_utf8(run.stdout).unwrap();
+        text.lines()
+            .map(|line| line.split_once('\t').map(|(key, form)| (key.to_owned(), form.to_owned())).unwrap())
+            .collect::<Vec<_>>()
+    };
+    let [d1, d2, d3] = &keys("v1")[..] else { panic!("three deliveries") };
+    // The digest of CPython's hashlib.
+    assert_eq!(d1.0, "inv:bf0dc5fe4820578b08668aef96fa08e1b406cb4d51e8fcda2d7f021bf5ee01f1");
+    assert_eq!(
+        d1.1,
+        r#"{"order": "ORD-9", "email": "grace@example.com", "total": "10.5", "items": [{"sku": "A", "qty": 1}, {"sku": "B", "qty": 2}], "attempt": 1}"#
+    );
+    assert!(d1.0 != d2.0 && d1.0 != d3.0 && d2.0 != d3.0);
+    let [d1, d2, d3] = &keys("v2")[..] else { panic!("three deliveries") };
+    assert_eq!(d1, d2);
+    assert_eq!(
+        d3.1,
+        r#"{"email":"grace@example.com","items":[{"qty":1,"sku":"A"}],"order":"ORD-10","total":"10.50"}"#
+    );
+}
+
+#[test]
+fn members_that_look_like_secrets_or_envelopes_are_named() {
+    let folder = Folder::new();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let v1 = folder
+        .run(&["protocol", "check", &examples.join("checkout-v1.toml").display().to_string()])
+        .expect_code(1);
+    let text = String::from_utf8(v1.stdout).unwrap();
+    assert!(text.contains("warning: `attempt` looks like a part of the envelope"), "{text}");
+    assert_eq!(text.matches("warning").count(), 1, "{text}");
+    folder
+        .run(&["protocol", "check", &examples.join("checkout-v2.toml").display().to_string()])
+        .expect_code(0);
+    folder.file("p.toml", "name = 'p'\nselect = [{member = 'id', pointer = '/headers/Authorization'}]");
+    let checked = folder.run(&["protocol", "check", "p.toml"]).expect_code(1);
+    assert!(String::from_utf8(checked.stdout).unwrap().contains("`id` looks like a secret"));
 }

@@ -1,0 +1,443 @@
+//! A tape to the tape of what is hashed, for protocols that hash something else than the event.
+//!
+//! In: the tape of an event. Out: the tape of its projection: without the members that pointers
+//! strip, with constant members added, or made of selected parts. The meaning of a selection is that
+//! of a Python handler; what would make it raise is a rejected event.
+
+use serde_json::Value;
+use unicode_normalization::UnicodeNormalization;
+
+use crate::error::{Invalid, Reason};
+use crate::number::{NumberStyle, write_double};
+use crate::protocol::{Pointer, Protocol, Selected, Settings, Source, Transform};
+use crate::tape::{ExactNode, Node, Tape};
+
+/// The projection of one protocol, with reusable buffers.
+pub(crate) struct Projector {
+    settings: Settings,
+    nodes: Vec<ExactNode>,
+    text: String,
+    wtf8: Vec<u8>,
+    /// The nodes of names and elements that are left out.
+    left_out: Vec<usize>,
+}
+
+/// A selected value.
+enum Picked<'a> {
+    Node(usize),
+    Constant(&'a Value),
+}
+
+/// A value on its way through transforms.
+enum Scalar {
+    Text(String),
+    /// Text with a lone surrogate, in WTF-8.
+    Wtf8(Vec<u8>),
+    /// The digits of an integer.
+    Integer(String),
+    Double(f64),
+    Bool(bool),
+    Null,
+}
+
+impl Projector {
+    /// `None` for a protocol that hashes the event as it is.
+    pub(crate) fn new(protocol: &Protocol) -> Option<Self> {
+        let settings = protocol.settings();
+        settings.projects().then(|| Self {
+            settings: settings.clone(),
+            nodes: Vec::new(),
+            text: String::new(),
+            wtf8: Vec::new(),
+            left_out: Vec::new(),
+        })
+    }
+
+    /// The tape of what is hashed of the event.
+    pub(crate) fn project(&mut self, tape: &Tape<'_>) -> Result<Tape<'_>, Invalid> {
+        self.nodes.clear();
+        self.text.clear();
+        self.wtf8.clear();
+        self.left_out.clear();
+        if self.settings.select.is_empty() {
+            self.copy_event(tape);
+        } else {
+            self.select(tape)?;
+        }
+        Ok(Tape::Exact { nodes: &self.nodes, text: &self.text, wtf8: &self.wtf8 })
+    }
+
+    /// Gives back what a long line needed.
+    pub(crate) fn give_back(&mut self) {
+        self.nodes = Vec::new();
+        self.text = String::new();
+        self.wtf8 = Vec::new();
+    }
+
+    fn copy_event(&mut self, tape: &Tape<'_>) {
+        for pointer in &self.settings.strip_pointers {
+            leave_out(tape, 0, pointer.tokens(), &mut self.left_out);
+        }
+        self.copy(tape, 0);
+        let added = std::mem::take(&mut self.settings.add);
+        for (name, value) in &added {
+            self.push_text(name, 1);
+            self.push_constant(value);
+        }
+        let after = self.nodes.len() - 1;
+        if let Some(ExactNode::Object { len, count }) = self.nodes.first_mut() {
+            *len += added.len();
+            *count = after;
+        }
+        self.settings.add = added;
+    }
+
+    /// Copies a node and all that belongs to it, but for what is left out.
+    fn copy(&mut self, tape: &Tape<'_>, index: usize) {
+        let byte = tape.byte_of(index).unwrap_or(0);
+        let node = match tape.node(index) {
+            Node::Array { len, .. } => return self.copy_container(tape, index, len, false),
+            Node::Object { len, .. } => return self.copy_container(tape, index, len, true),
+            Node::Str(text) => return self.push_text(text, byte),
+            Node::BigInteger(digits) => return self.push_integer(digits, byte),
+            Node::Unsigned(value) => return self.push_integer(itoa::Buffer::new().format(value), byte),
+            Node::Signed(value) => return self.push_integer(itoa::Buffer::new().format(value), byte),
+            Node::LoneSurrogate { wtf8, byte } => {
+                let start = self.wtf8.len();
+                self.wtf8.extend_from_slice(wtf8);
+                ExactNode::LoneSurrogate { range: start..self.wtf8.len(), byte }
+            }
+            Node::Null => ExactNode::Null,
+            Node::Bool(value) => ExactNode::Bool(value),
+            Node::Double(value) => ExactNode::Double { value, byte },
+            Node::NonFinite { value, byte } => ExactNode::Double { value, byte },
+        };
+        self.nodes.push(node);
+    }
+
+    fn copy_container(&mut self, tape: &Tape<'_>, index: usize, len: usize, is_object: bool) {
+        let start = self.nodes.len();
+        self.nodes.push(ExactNode::Null);
+        let mut kept = 0;
+        let mut element = index + 1;
+        for _ in 0..len {
+            let value = element + usize::from(is_object);
+            let is_top_level_stripped = index == 0
+                && matches!(tape.node(element), Node::Str(name) if self.settings.strip.contains(name));
+            let is_left_out = self.left_out.contains(&element) || (is_object && is_top_level_stripped);
+            if !is_left_out {
+                kept += 1;
+                if is_object {
+                    self.copy(tape, element);
+                }
+                self.copy(tape, value);
+            }
+            element = tape.after(value);
+        }
+        let count = self.nodes.len() - start - 1;
+        self.nodes[start] = match is_object {
+            true => ExactNode::Object { len: kept, count },
+            false => ExactNode::Array { len: kept, count },
+        };
+    }
+
+    fn select(&mut self, tape: &Tape<'_>) -> Result<(), Invalid> {
+        let select = std::mem::take(&mut self.settings.select);
+        self.nodes.push(ExactNode::Null);
+        let result = select.iter().try_for_each(|selected| {
+            self.push_text(&selected.member, 1);
+            self.push_selected(tape, selected)
+        });
+        self.nodes[0] = ExactNode::Object { len: select.len(), count: self.nodes.len() - 1 };
+        self.settings.select = select;
+        result
+    }
+
+    fn push_selected(&mut self, tape: &Tape<'_>, selected: &Selected) -> Result<(), Invalid> {
+        let picked = pick(tape, &selected.first_of)?;
+        if selected.transforms.is_empty() {
+            match picked {
+                Picked::Node(index) => self.copy(tape, index),
+                Picked::Constant(value) => self.push_constant(value),
+            }
+            return Ok(());
+        }
+        let index = if let Picked::Node(index) = picked { index } else { 0 };
+        let cannot = || fault(tape, index, Reason::Untransformable);
+        let mut scalar = match picked {
+            Picked::Node(index) => Scalar::of_node(tape.node(index)),
+            Picked::Constant(value) => Scalar::of_constant(value),
+        }
+        .ok_or_else(cannot)?;
+        for transform in &selected.transforms {
+            scalar = scalar.transform(*transform).ok_or_else(cannot)?;
+        }
+        self.push_scalar(&scalar);
+        Ok(())
+    }
+
+    fn push_scalar(&mut self, scalar: &Scalar) {
+        match scalar {
+            Scalar::Text(text) => self.push_text(text, 1),
+            Scalar::Wtf8(text) => {
+                let start = self.wtf8.len();
+                self.wtf8.extend_from_slice(text);
+                self.nodes.push(ExactNode::LoneSurrogate { range: start..self.wtf8.len(), byte: 1 });
+            }
+            Scalar::Integer(digits) => self.push_integer(digits, 1),
+            Scalar::Double(value) => self.nodes.push(ExactNode::Double { value: *value, byte: 1 }),
+            Scalar::Bool(value) => self.nodes.push(ExactNode::Bool(*value)),
+            Scalar::Null => self.nodes.push(ExactNode::Null),
+        }
+    }
+
+    fn push_constant(&mut self, value: &Value) {
+        match Scalar::of_constant(value) {
+            Some(scalar) => self.push_scalar(&scalar),
+            // Constants are scalars, or the empty array.
+            None => self.nodes.push(ExactNode::Array { len: 0, count: 0 }),
+        }
+    }
+
+    fn push_text(&mut self, text: &str, byte: usize) {
+        let start = self.text.len();
+        self.text.push_str(text);
+        self.nodes.push(ExactNode::Str { range: start..self.text.len(), byte });
+    }
+
+    fn push_integer(&mut self, digits: &str, byte: usize) {
+        let start = self.text.len();
+        self.text.push_str(digits);
+        self.nodes.push(ExactNode::Integer { range: start..self.text.len(), byte });
+    }
+}
+
+/// A fault at a node, whose place only the exact tape knows.
+fn fault(tape: &Tape<'_>, index: usize, reason: Reason) -> Invalid {
+    let byte = match tape {
+        Tape::Simd(_) => 0,
+        Tape::Exact { .. } => tape.byte_of(index).unwrap_or(1),
+    };
+    Invalid { reason, byte }
+}
+
+/// Notes the nodes of names and elements that `tokens` lead to from `index`.
+fn leave_out(tape: &Tape<'_>, index: usize, tokens: &[String], left_out: &mut Vec<usize>) {
+    let Some((token, rest)) = tokens.split_first() else { return };
+    let (len, is_object) = match tape.node(index) {
+        Node::Object { len, .. } => (len, true),
+        Node::Array { len, .. } => (len, false),
+        _ => return,
+    };
+    let mut element = index + 1;
+    for position in 0..len {
+        let value = element + usize::from(is_object);
+        let found = match tape.node(element) {
+            Node::Str(name) if is_object => name == token,
+            _ => !is_object && array_index(token) == Some(position),
+        };
+        if found && rest.is_empty() {
+            left_out.push(element);
+        } else if found {
+            leave_out(tape, value, rest, left_out);
+        }
+        element = tape.after(value);
+    }
+}
+
+/// An array index (RFC 6901, section 4): digits without a leading zero.
+fn array_index(token: &str) -> Option<usize> {
+    let plain = token == "0" || !token.starts_with('0');
+    token.parse().ok().filter(|_| plain && token.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The first source that is truthy, or else the last one.
+fn pick<'a>(tape: &Tape<'_>, sources: &'a [Source]) -> Result<Picked<'a>, Invalid> {
+    let mut picked = Picked::Constant(&Value::Null);
+    for source in sources {
+        picked = match source {
+            Source::Constant(value) => Picked::Constant(value),
+            Source::Pointer(pointer, default) => match look_up(tape, pointer)? {
+                Some(index) => Picked::Node(index),
+                None => Picked::Constant(default.as_ref().unwrap_or(&Value::Null)),
+            },
+        };
+        let truthy = match picked {
+            Picked::Node(index) => is_truthy(tape.node(index)),
+            Picked::Constant(value) => is_truthy_constant(value),
+        };
+        if truthy {
+            break;
+        }
+    }
+    Ok(picked)
+}
+
+/// The node that a pointer leads to. In what is falsy (a missing or null parent, as `or {}` in a
+/// handler has it) nothing is found; what is truthy and has no members is a fault.
+fn look_up(tape: &Tape<'_>, pointer: &Pointer) -> Result<Option<usize>, Invalid> {
+    let mut index = 0;
+    for token in pointer.tokens() {
+        let node = tape.node(index);
+        let (len, is_object) = match node {
+            Node::Object { len, .. } => (len, true),
+            Node::Array { len, .. } if len == 0 || array_index(token).is_some() => (len, false),
+            _ if !is_truthy(node) => return Ok(None),
+            _ => return Err(fault(tape, index, Reason::NoMembers)),
+        };
+        let mut found = None;
+        let mut element = index + 1;
+        for position in 0..len {
+            let value = element + usize::from(is_object);
+            match tape.node(element) {
+                // Of members with one name the last one counts.
+                Node::Str(name) if is_object && name == token => found = Some(value),
+                _ if !is_object && array_index(token) == Some(position) => found = Some(value),
+                _ => {}
+            }
+            element = tape.after(value);
+        }
+        match found {
+            Some(value) => index = value,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(index))
+}
+
+/// The truth value of Python.
+fn is_truthy(node: Node<'_>) -> bool {
+    match node {
+        Node::Null | Node::Bool(false) | Node::Unsigned(0) | Node::Signed(0) => false,
+        Node::BigInteger(digits) => digits != "0",
+        Node::Double(value) => value != 0.0,
+        Node::Str(text) => !text.is_empty(),
+        Node::Array { len, .. } | Node::Object { len, .. } => len > 0,
+        _ => true,
+    }
+}
+
+fn is_truthy_constant(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(value) => *value,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(elements) => !elements.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+    }
+}
+
+impl Scalar {
+    fn of_node(node: Node<'_>) -> Option<Self> {
+        Some(match node {
+            Node::Null => Self::Null,
+            Node::Bool(value) => Self::Bool(value),
+            Node::Unsigned(value) => Self::Integer(value.to_string()),
+            Node::Signed(value) => Self::Integer(value.to_string()),
+            Node::BigInteger(digits) => Self::Integer(digits.to_owned()),
+            Node::Double(value) | Node::NonFinite { value, .. } => Self::Double(value),
+            Node::Str(text) => Self::Text(text.to_owned()),
+            Node::LoneSurrogate { wtf8, .. } => Self::Wtf8(wtf8.to_vec()),
+            Node::Array { .. } | Node::Object { .. } => return None,
+        })
+    }
+
+    fn of_constant(value: &Value) -> Option<Self> {
+        Some(match value {
+            Value::Null => Self::Null,
+            Value::Bool(value) => Self::Bool(*value),
+            Value::Number(number) if number.is_f64() => Self::Double(number.as_f64()?),
+            Value::Number(number) => Self::Integer(number.to_string()),
+            Value::String(text) => Self::Text(text.clone()),
+            Value::Array(_) | Value::Object(_) => return None,
+        })
+    }
+
+    /// `None` where Python raises.
+    fn transform(self, transform: Transform) -> Option<Self> {
+        if let Self::Wtf8(text) = self {
+            return transform_wtf8(&text, transform).map(Self::Wtf8);
+        }
+        Some(Self::Text(match (transform, self) {
+            (Transform::Strip, Self::Text(text)) => text.trim_matches(is_python_space).to_owned(),
+            (Transform::Lower, Self::Text(text)) => text.to_lowercase(),
+            (Transform::Nfc, Self::Text(text)) => text.nfc().collect(),
+            (Transform::Strip | Transform::Lower | Transform::Nfc, _) => return None,
+            (Transform::Str, scalar) => scalar.python_str(),
+            (Transform::Fixed(decimals), scalar) => {
+                let value = scalar.python_float()?;
+                match value {
+                    _ if value.is_nan() => "nan".to_owned(),
+                    _ if value.is_infinite() => if value > 0.0 { "inf" } else { "-inf" }.to_owned(),
+                    _ => format!("{value:.*}", usize::from(decimals)),
+                }
+            }
+        }))
+    }
+
+    /// `str(value)`.
+    fn python_str(self) -> String {
+        match self {
+            Self::Text(text) | Self::Integer(text) => text,
+            Self::Wtf8(text) => String::from_utf8_lossy(&text).into_owned(),
+            Self::Bool(true) => "True".to_owned(),
+            Self::Bool(false) => "False".to_owned(),
+            Self::Null => "None".to_owned(),
+            Self::Double(value) if value.is_nan() => "nan".to_owned(),
+            Self::Double(value) if value.is_infinite() => if value > 0.0 { "inf" } else { "-inf" }.to_owned(),
+            Self::Double(value) => {
+                let mut text = Vec::new();
+                write_double(value, &NumberStyle::new(&Settings::default()), &mut text);
+                String::from_utf8_lossy(&text).into_owned()
+            }
+        }
+    }
+
+    /// `float(value)`, of text in ASCII digits.
+    fn python_float(self) -> Option<f64> {
+        match self {
+            Self::Double(value) => Some(value),
+            Self::Bool(value) => Some(f64::from(u8::from(value))),
+            // An integer past the range of a double raises an error, which text does not.
+            Self::Integer(digits) => digits.parse().ok().filter(|value: &f64| value.is_finite()),
+            Self::Text(text) => {
+                let text = text.trim_matches(is_python_space);
+                let digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
+                let bytes = text.as_bytes();
+                let underscores_between_digits = bytes.iter().enumerate().all(|(at, &byte)| {
+                    byte != b'_' || (at > 0 && digit(bytes.get(at - 1)) && digit(bytes.get(at + 1)))
+                });
+                underscores_between_digits.then(|| text.replace('_', "").parse().ok()).flatten()
+            }
+            Self::Null | Self::Wtf8(_) => None,
+        }
+    }
+}
+
+/// Transforms text around its lone surrogates, which stay what they are.
+fn transform_wtf8(text: &[u8], transform: Transform) -> Option<Vec<u8>> {
+    let map = |change: &dyn Fn(&str) -> String| {
+        let chunks = text.utf8_chunks();
+        chunks.flat_map(|chunk| [change(chunk.valid()).as_bytes(), chunk.invalid()].concat()).collect()
+    };
+    match transform {
+        Transform::Str => Some(text.to_vec()),
+        Transform::Lower => Some(map(&str::to_lowercase)),
+        Transform::Nfc => Some(map(&|text| text.nfc().collect())),
+        Transform::Fixed(_) => None,
+        Transform::Strip => {
+            let first = text.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+            let last = text.utf8_chunks().last().filter(|chunk| chunk.invalid().is_empty());
+            let last = last.map_or("", |chunk| chunk.valid());
+            let leading = first.len() - first.trim_start_matches(is_python_space).len();
+            let trailing = last.len() - last.trim_end_matches(is_python_space).len();
+            Some(text[leading..text.len() - trailing].to_vec())
+        }
+    }
+}
+
+/// What `str.strip` takes for white space: Unicode's, and four separators.
+fn is_python_space(character: char) -> bool {
+    character.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&character)
+}
