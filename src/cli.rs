@@ -23,6 +23,12 @@ pub(crate) enum Command {
     Dedup(Dedup),
     /// Print the key of every event, one a line, in input order.
     Key(Key),
+    /// Write which delivery claimed each key first, to be verified later.
+    Record(Record),
+    /// Make the keys of captures again, and compare them with a record.
+    ///
+    /// Exit codes: 0 every key is as recorded, 1 some are not, 2 trouble or wrong usage.
+    Verify(Verify),
     /// List, show and check key protocols.
     #[command(subcommand)]
     Protocol(ProtocolCommand),
@@ -86,6 +92,39 @@ pub(crate) struct Key {
 }
 
 #[derive(Args)]
+pub(crate) struct Record {
+    /// Captured deliveries: files, directories or -, as for dedup.
+    #[arg(value_name = "CAPTURES", required = true)]
+    captures: Vec<PathBuf>,
+    /// Write the record to FILE, whole or not at all.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    contract: Contract,
+}
+
+#[derive(Args)]
+pub(crate) struct Verify {
+    /// Captured deliveries: a file, a directory or -.
+    #[arg(value_name = "CAPTURES")]
+    captures: PathBuf,
+    /// What record wrote, or a bare JSON object of keys and ids.
+    #[arg(value_name = "RECORD")]
+    pub(crate) record: PathBuf,
+    #[command(flatten)]
+    contract: Contract,
+}
+
+#[derive(Args)]
+struct Contract {
+    /// What deliveries are called by, as a JSON Pointer.
+    #[arg(long, value_name = "POINTER", default_value = "/delivery_id")]
+    id: String,
+    #[command(flatten)]
+    protocol: ProtocolOptions,
+}
+
+#[derive(Args)]
 struct Common {
     /// Files and directories, in order; none or - is standard input. A directory stands for the
     /// .jsonl, .ndjson, .geojsonl and .json files in it (also with .gz or .zst), sorted by path.
@@ -96,6 +135,24 @@ struct Common {
     /// one ends the run.
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
+    #[command(flatten)]
+    protocol: ProtocolOptions,
+    /// Worker threads [default: one for each core].
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZero<usize>>,
+    /// Read regular files instead of mapping them.
+    #[arg(long)]
+    no_mmap: bool,
+    /// Bytes in work together, for tests.
+    #[arg(long, value_name = "N", hide = true)]
+    batch_bytes: Option<NonZero<usize>>,
+    /// Bytes for a worker at a time, for tests.
+    #[arg(long, value_name = "N", hide = true)]
+    chunk_bytes: Option<NonZero<usize>>,
+}
+
+#[derive(Args)]
+struct ProtocolOptions {
     /// The key protocol: a built-in's name, or a file.
     #[arg(long, value_name = "NAME", default_value = "geojson-v1")]
     protocol: String,
@@ -114,18 +171,6 @@ struct Common {
     /// Leave out only the members that --strip names.
     #[arg(long)]
     no_default_strip: bool,
-    /// Worker threads [default: one for each core].
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZero<usize>>,
-    /// Read regular files instead of mapping them.
-    #[arg(long)]
-    no_mmap: bool,
-    /// Bytes in work together, for tests.
-    #[arg(long, value_name = "N", hide = true)]
-    batch_bytes: Option<NonZero<usize>>,
-    /// Bytes for a worker at a time, for tests.
-    #[arg(long, value_name = "N", hide = true)]
-    chunk_bytes: Option<NonZero<usize>>,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -182,8 +227,30 @@ impl Key {
     }
 }
 
-impl Common {
-    fn config(&self) -> Result<Config, Error> {
+impl Record {
+    pub(crate) fn config(&self) -> Result<Config, Error> {
+        let output = Some(self.output.clone());
+        Ok(Config { inputs: self.captures.clone(), output, ..Config::new(self.contract.protocol.resolve()?) })
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.contract.id
+    }
+}
+
+impl Verify {
+    pub(crate) fn config(&self) -> Result<Config, Error> {
+        let inputs = vec![self.captures.clone()];
+        Ok(Config { inputs, ..Config::new(self.contract.protocol.resolve()?) })
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.contract.id
+    }
+}
+
+impl ProtocolOptions {
+    fn resolve(&self) -> Result<Protocol, Error> {
         let overrides = Overrides {
             decimals: self.decimals,
             hash: self.hash.map(|hash| match hash {
@@ -194,7 +261,13 @@ impl Common {
             strip: self.strip.clone(),
             no_default_strip: self.no_default_strip,
         };
-        let defaults = Config::new(Protocol::find(&self.protocol)?.derive(&overrides)?);
+        Protocol::find(&self.protocol)?.derive(&overrides)
+    }
+}
+
+impl Common {
+    fn config(&self) -> Result<Config, Error> {
+        let defaults = Config::new(self.protocol.resolve()?);
         Ok(Config {
             inputs: self.inputs.clone(),
             rejects: self.rejects.clone(),

@@ -72,11 +72,14 @@ mod writer;
 
 mod pipeline;
 
+mod contract;
+
 #[doc(hidden)]
 pub mod stages;
 
 pub use analyse::KeyText;
 pub use config::Config;
+pub use contract::{Verification, record, verify};
 pub use error::{Error, Invalid, Reason};
 pub use key::{Key, Keyer};
 pub use meter::Meter;

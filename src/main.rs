@@ -42,6 +42,16 @@ fn run(command: &Command) -> Result<ExitCode, Error> {
             warn(&config.protocol);
             firstseen::keys(&config, key.text(), &Arc::new(Meter::default()))?;
         }
+        Command::Record(record) => {
+            firstseen::record(&record.config()?, record.id())?;
+        }
+        Command::Verify(verify) => {
+            let found = firstseen::verify(&verify.config()?, verify.id(), &verify.record)?;
+            print(&found.to_string())?;
+            if !found.is_stable() {
+                return Ok(ExitCode::from(DIFFERENCE));
+            }
+        }
         Command::Protocol(command) => return run_protocol(command),
     }
     Ok(ExitCode::SUCCESS)

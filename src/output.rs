@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::emit::Runs;
 use crate::error::Error;
-use crate::input::FileId;
+use crate::input::{FileId, Source};
 use crate::publish::{self, Temporary};
 
 const GZIP_LEVEL: u32 = 6;
@@ -94,6 +94,18 @@ impl Output {
             (None, Encoder::Finished) => return None,
         };
         FileId::of(&metadata.ok()?)
+    }
+
+    /// Refuses an output that is also an input.
+    pub(crate) fn check(&self, sources: &[Source]) -> Result<(), Error> {
+        let existing = self.existing();
+        match sources.iter().find(|source| existing.is_some() && source.id == existing) {
+            None => Ok(()),
+            Some(source) => Err(Error::Usage(format!(
+                "{} is also an input ({}); write to another file",
+                self.name, source.name
+            ))),
+        }
     }
 
     /// Whether both would end up in one file or pipe.

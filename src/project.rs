@@ -305,6 +305,12 @@ fn look_up(tape: &Tape<'_>, pointer: &Pointer) -> Result<Option<usize>, Invalid>
     Ok(Some(index))
 }
 
+/// The text of the scalar that a pointer leads to, as `str` of Python has it.
+pub(crate) fn text_at(tape: &Tape<'_>, pointer: &Pointer) -> Option<String> {
+    let index = look_up(tape, pointer).ok()??;
+    Scalar::of_node(tape.node(index)).map(Scalar::python_str)
+}
+
 /// The truth value of Python.
 fn is_truthy(node: Node<'_>) -> bool {
     match node {

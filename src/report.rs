@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Reason;
 use crate::meter::Meter;
@@ -31,12 +31,18 @@ pub struct Report {
 }
 
 /// A protocol in a report.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProtocolReport {
     /// Its name.
     pub name: String,
     /// Its [fingerprint](Protocol::fingerprint).
     pub fingerprint: String,
+}
+
+impl ProtocolReport {
+    pub(crate) fn of(protocol: &Protocol) -> Self {
+        Self { name: protocol.name().to_owned(), fingerprint: protocol.fingerprint().to_string() }
+    }
 }
 
 /// One input in a report.
@@ -130,10 +136,7 @@ impl Report {
         };
         Self {
             version: env!("CARGO_PKG_VERSION"),
-            protocol: ProtocolReport {
-                name: protocol.name().to_owned(),
-                fingerprint: protocol.fingerprint().to_string(),
-            },
+            protocol: ProtocolReport::of(protocol),
             events_per_second: total.events as f64 / seconds.total,
             inputs,
             total,

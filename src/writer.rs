@@ -47,15 +47,7 @@ impl Outputs {
         let outputs: Vec<&Output> =
             [&self.events, &self.duplicates, &self.rejects, &self.report].into_iter().flatten().collect();
         for (index, output) in outputs.iter().enumerate() {
-            if let Some(id) = output.existing()
-                && let Some(source) = sources.iter().find(|source| source.id == Some(id))
-            {
-                return Err(Error::Usage(format!(
-                    "{} is also an input ({}); write to another file",
-                    output.name(),
-                    source.name
-                )));
-            }
+            output.check(sources)?;
             if let Some(other) = outputs[..index].iter().find(|other| other.is_same_file(output)) {
                 let (one, two) = (other.name(), output.name());
                 return Err(Error::Usage(format!("{one} and {two} are one file; give each output its own")));
