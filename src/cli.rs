@@ -29,6 +29,10 @@ pub(crate) enum Command {
     ///
     /// Exit codes: 0 every key is as recorded, 1 some are not, 2 trouble or wrong usage.
     Verify(Verify),
+    /// Say which keys of captures stay, move, merge or split under another protocol, by setting.
+    ///
+    /// Exit codes: 0 every key stays, 1 some do not, 2 trouble or wrong usage.
+    Compare(Compare),
     /// List, show and check key protocols.
     #[command(subcommand)]
     Protocol(ProtocolCommand),
@@ -113,6 +117,25 @@ pub(crate) struct Verify {
     pub(crate) record: PathBuf,
     #[command(flatten)]
     contract: Contract,
+}
+
+#[derive(Args)]
+pub(crate) struct Compare {
+    /// The protocol of now: a built-in's name, or a file.
+    #[arg(long, value_name = "OLD")]
+    pub(crate) from: String,
+    /// The protocol that may take its place.
+    #[arg(long, value_name = "NEW")]
+    pub(crate) to: String,
+    /// Captured deliveries: files, directories or -, as for dedup.
+    #[arg(value_name = "CAPTURES", required = true)]
+    pub(crate) captures: Vec<PathBuf>,
+    /// What deliveries are called by, as a JSON Pointer.
+    #[arg(long, value_name = "POINTER", default_value = "/delivery_id")]
+    pub(crate) id: String,
+    /// Print JSON, for programs.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args)]

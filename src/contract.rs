@@ -88,13 +88,13 @@ impl fmt::Display for Verification {
 ///
 /// As [`dedup`](crate::dedup), and [`Error::Usage`] if `id` is no pointer.
 pub fn record(config: &Config, id: &str) -> Result<u64, Error> {
-    let sources: Arc<[Source]> = input::resolve(&config.inputs)?.into();
+    let sources = input::resolve(&config.inputs)?;
     let mut output = match &config.output {
         Some(path) => Output::create(path)?,
         None => Output::stdout()?,
     };
     output.check(&sources)?;
-    let (keys, deliveries) = first_claims(config, &sources, id)?;
+    let (keys, deliveries) = first_claims(config, id)?;
     let record = Record { keys, protocol: ProtocolReport::of(&config.protocol) };
     // Text always has a JSON form.
     let json = serde_json::to_vec_pretty(&record).unwrap_or_default();
@@ -111,9 +111,8 @@ pub fn record(config: &Config, id: &str) -> Result<u64, Error> {
 ///
 /// As [`record`], and [`Error::Usage`] if the file at `recorded` is no record.
 pub fn verify(config: &Config, id: &str, recorded: &Path) -> Result<Verification, Error> {
-    let sources: Arc<[Source]> = input::resolve(&config.inputs)?.into();
     let (want, protocol) = read_record(recorded)?;
-    let (got, deliveries) = first_claims(config, &sources, id)?;
+    let (got, deliveries) = first_claims(config, id)?;
     let now = ProtocolReport::of(&config.protocol);
     let described = |protocol: &ProtocolReport| format!("{} ({})", protocol.name, protocol.fingerprint);
     let mut found = Verification { deliveries, ..Verification::default() };
@@ -146,26 +145,37 @@ fn read_record(path: &Path) -> Result<(BTreeMap<String, String>, Option<Protocol
 }
 
 /// Each key and the id of the first delivery that claims it, and how many deliveries there are.
-fn first_claims(
+fn first_claims(config: &Config, id: &str) -> Result<(BTreeMap<String, String>, u64), Error> {
+    let mut claims = BTreeMap::new();
+    let mut deliveries = 0;
+    for_each_delivery(config, id, |_, key, id| {
+        deliveries += 1;
+        claims.entry(key.to_owned()).or_insert(id);
+    })?;
+    Ok((claims, deliveries))
+}
+
+/// Calls `each` with the line, the key and the id of every delivery of the captures, in order.
+pub(crate) fn for_each_delivery(
     config: &Config,
-    sources: &Arc<[Source]>,
     id: &str,
-) -> Result<(BTreeMap<String, String>, u64), Error> {
+    mut each: impl FnMut(&[u8], &str, String),
+) -> Result<(), Error> {
     let pointer = Pointer::parse(id).map_err(Error::Usage)?;
+    let sources: Arc<[Source]> = input::resolve(&config.inputs)?.into();
     let meter = Arc::new(Meter::default());
     let options = ReadOptions { mmap: config.mmap, batch_bytes: BATCH_BYTES };
-    let batches = input::spawn_reader(sources, options, &meter);
+    let batches = input::spawn_reader(&sources, options, &meter);
     let product = Product::Text(KeyText::Key);
     let analyst = Analyst::new(config, product, &meter);
-    let mut tally = Tally::new(sources, product);
+    let mut tally = Tally::new(&sources, product);
     let mut parser = Parser::new();
-    let mut claims = BTreeMap::new();
     let mut deliveries = 0;
     loop {
         let batch = match batches.recv() {
             Ok(Message::Batch(batch)) => batch,
             Ok(Message::Failed(error)) => return Err(error),
-            Ok(Message::End) => return Ok((claims, deliveries)),
+            Ok(Message::End) => return Ok(()),
             Err(_) => return Err(Error::ThreadLost("input")),
         };
         let mut analysed = analyst.analyse(batch);
@@ -176,10 +186,9 @@ fn first_claims(
             let keys = String::from_utf8_lossy(&chunk.text);
             for (line, key) in chunk.events.iter().zip(keys.lines()) {
                 deliveries += 1;
-                let named =
-                    parser.parse(line.of(&analysed.bytes), |tape| Ok::<_, Invalid>(text_at(tape, &pointer)));
-                let first = || named.ok().flatten().unwrap_or_else(|| format!("#{deliveries}"));
-                claims.entry(key.to_owned()).or_insert_with(first);
+                let line = line.of(&analysed.bytes);
+                let named = parser.parse(line, |tape| Ok::<_, Invalid>(text_at(tape, &pointer)));
+                each(line, key, named.ok().flatten().unwrap_or_else(|| format!("#{deliveries}")));
             }
         }
         tally.add(&analysed, &meter);

@@ -74,10 +74,13 @@ mod pipeline;
 
 mod contract;
 
+mod compare;
+
 #[doc(hidden)]
 pub mod stages;
 
 pub use analyse::KeyText;
+pub use compare::{Comparison, compare, heading};
 pub use config::Config;
 pub use contract::{Verification, record, verify};
 pub use error::{Error, Invalid, Reason};

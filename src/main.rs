@@ -8,11 +8,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
-use firstseen::{Error, Meter, Protocol};
+use firstseen::{Config, Error, Meter, Protocol};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use cli::{Cli, Command, Dedup, ProtocolCommand};
+use cli::{Cli, Command, Compare, Dedup, ProtocolCommand};
 use progress::Progress;
 
 #[global_allocator]
@@ -52,6 +52,7 @@ fn run(command: &Command) -> Result<ExitCode, Error> {
                 return Ok(ExitCode::from(DIFFERENCE));
             }
         }
+        Command::Compare(compare) => return run_compare(compare),
         Command::Protocol(command) => return run_protocol(command),
     }
     Ok(ExitCode::SUCCESS)
@@ -71,6 +72,21 @@ fn run_dedup(dedup: &Dedup) -> Result<(), Error> {
         say(&format!("firstseen: {report}"));
     }
     Ok(())
+}
+
+fn run_compare(compare: &Compare) -> Result<ExitCode, Error> {
+    let (from, to) = (Protocol::find(&compare.from)?, Protocol::find(&compare.to)?);
+    let config = Config { inputs: compare.captures.clone(), ..Config::new(from.clone()) };
+    let comparisons = firstseen::compare(&config, (&from, &to), &compare.id)?;
+    if compare.json {
+        // Numbers and text always have a JSON form.
+        print(&format!("{}\n", serde_json::to_string_pretty(&comparisons).unwrap_or_default()))?;
+    } else {
+        print(&format!("{}\n", firstseen::heading()))?;
+        comparisons.iter().try_for_each(|comparison| print(&format!("{comparison}\n")))?;
+    }
+    let stay = comparisons.last().is_none_or(firstseen::Comparison::keys_stay);
+    Ok(if stay { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENCE) })
 }
 
 fn run_protocol(command: &ProtocolCommand) -> Result<ExitCode, Error> {

@@ -151,6 +151,11 @@ impl Protocol {
         Ok(Self { name, doc: self.doc.clone(), settings })
     }
 
+    /// This protocol with other settings.
+    pub(crate) fn with(&self, settings: &Settings) -> Self {
+        Self { settings: settings.clone(), ..self.clone() }
+    }
+
     /// The name of what has these settings: this one's, and each setting in which they differ.
     fn derived_name(&self, derived: &Settings) -> String {
         let mut name = self.name.clone();

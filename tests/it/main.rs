@@ -4,6 +4,7 @@
 
 mod allocation;
 mod cli;
+mod compare;
 mod contract;
 mod determinism;
 mod environment;

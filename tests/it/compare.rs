@@ -1,0 +1,118 @@
+//! `compare`: what each change of a protocol does to the keys of captures.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::tool::Folder;
+
+/// Checkouts that show what a clean-up of their key can do: `a1` and `a2` are one checkout and its
+/// retry; `b` and `c` differ in the form of the total only; `d` and `e` in a combining accent.
+const CAPTURES: &str = r#"{"delivery_id":"a1","delivery_attempt":1,"body":{"order_id":"O-1","total":10.5,"customer":{"email":"x@y.z"},"items":[{"sku":"A"}]}}
+{"delivery_id":"a2","delivery_attempt":2,"body":{"order_id":"O-1","total":10.5,"customer":{"email":"x@y.z"},"items":[{"sku":"A"}]}}
+{"delivery_id":"b","delivery_attempt":1,"body":{"order_id":"O-2","total":7.5,"customer":{"email":"x@y.z"},"items":[]}}
+{"delivery_id":"c","delivery_attempt":1,"body":{"order_id":"O-2","total":"7.50","customer":{"email":"x@y.z"},"items":[]}}
+{"delivery_id":"d","delivery_attempt":1,"body":{"order_id":"O-3","customer":{"email":"é@y.z"}}}
+{"delivery_id":"e","delivery_attempt":1,"body":{"order_id":"O-3","customer":{"email":"e\u0301@y.z"}}}
+"#;
+
+/// What `compare` says of each setting: kept, renamed, merged, split, rejected.
+fn compared(folder: &Folder, from: &str, to: &str) -> (Option<i32>, Vec<(String, [u64; 5])>) {
+    let run = folder.run(&["compare", "--from", from, "--to", to, "captures.jsonl", "--json"]);
+    let comparisons: Vec<Value> =
+        serde_json::from_slice(&run.stdout).unwrap_or_else(|_| panic!("{}", run.stderr));
+    let counts = |comparison: &Value| {
+        ["kept", "renamed", "merged", "split", "rejected"].map(|name| comparison[name].as_u64().unwrap())
+    };
+    let named = |comparison: &Value| (comparison["setting"].as_str().unwrap().to_owned(), counts(comparison));
+    (run.code, comparisons.iter().map(named).collect())
+}
+
+fn checkout() -> (Folder, String) {
+    let folder = Folder::new();
+    folder.file("captures.jsonl", CAPTURES);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/checkout-v1.toml");
+    let text = std::fs::read_to_string(path).unwrap();
+    folder.file("v1.toml", &text);
+    (folder, text)
+}
+
+/// One change of the handler at a time: none of them leaves the keys, and only some the identity.
+#[test]
+fn each_change_of_a_handler_is_told_for_what_it_is() {
+    let (folder, v1) = checkout();
+    let attempt = v1.split("# Every retry").next().unwrap().to_owned();
+    for (changed, setting, expected) in [
+        (v1.clone() + "\n# another comment\n", "", [6, 0, 0, 0, 0]),
+        (attempt, "select attempt", [0, 4, 2, 0, 0]),
+        (v1.replace("as-written", "sorted"), "canonical.members", [0, 6, 0, 0, 0]),
+        (v1.replace("spaced", "compact"), "canonical.separators", [0, 6, 0, 0, 0]),
+        (
+            v1.replace("transforms = [\"str\"]", "transforms = [{ fixed = 2 }]"),
+            "select total",
+            [0, 4, 2, 0, 0],
+        ),
+        (v1.replace("\"lower\"]", "\"lower\", \"nfc\"]"), "select email", [4, 0, 2, 0, 0]),
+        (v1.replace("\"sha256\"", "\"blake2b\""), "key.hash", [0, 6, 0, 0, 0]),
+        (v1.replace("inv:", "pay:"), "key.prefix", [0, 6, 0, 0, 0]),
+    ] {
+        folder.file("changed.toml", changed);
+        let (code, comparisons) = compared(&folder, "v1.toml", "changed.toml");
+        assert_eq!(code, Some(i32::from(!setting.is_empty())), "{setting}");
+        let alone: Vec<_> = comparisons.iter().filter(|(name, _)| name == setting).collect();
+        assert_eq!(alone[0].1, expected, "{setting}: {comparisons:?}");
+        assert_eq!(comparisons.last().unwrap().1, expected, "{setting}: all together is that one change");
+        let (_, back) = compared(&folder, "changed.toml", "v1.toml");
+        let [kept, renamed, merged, split, rejected] = back.last().unwrap().1;
+        assert_eq!((merged, rejected), (0, 0), "{setting}, back: {back:?}");
+        // What was two events merged is one event split.
+        assert_eq!((kept + renamed, split), (expected[0] + expected[1], expected[2] / 2), "{setting}, back");
+    }
+}
+
+#[test]
+fn a_clean_up_is_taken_apart_into_its_changes() {
+    let (folder, _) = checkout();
+    let v2 = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/checkout-v2.toml").display().to_string();
+    let (code, comparisons) = compared(&folder, "v1.toml", &v2);
+    assert_eq!(code, Some(1));
+    let expected = [
+        ("canonical.members", [0, 6, 0, 0, 0]),
+        ("canonical.separators", [0, 6, 0, 0, 0]),
+        ("select attempt", [0, 4, 2, 0, 0]),
+        ("select total", [0, 4, 2, 0, 0]),
+        ("select order", [0, 6, 0, 0, 0]),
+        ("", [0, 2, 4, 0, 0]),
+    ];
+    let expected: Vec<_> = expected.into_iter().map(|(name, counts)| (name.to_owned(), counts)).collect();
+    assert_eq!(comparisons, expected);
+}
+
+#[test]
+fn deliveries_that_only_one_protocol_rejects_are_counted() {
+    let folder = Folder::new();
+    folder.file("captures.jsonl", "{\"a\":1,\"a\":2}\n{\"a\":NaN}\n{\"a\":1}\nno event\n");
+    let (code, comparisons) = compared(&folder, "geojson-v1", "jcs-v1");
+    assert_eq!(code, Some(1));
+    let of = |name: &str| comparisons.iter().find(|(setting, _)| setting == name).unwrap().1[4];
+    assert_eq!((of("event.duplicate_names"), of("event.non_finite"), of("")), (1, 1, 2));
+}
+
+#[test]
+fn the_table_says_what_follows() {
+    let (folder, v1) = checkout();
+    folder.file("changed.toml", v1.replace("transforms = [\"str\"]", "transforms = [{ fixed = 2 }]"));
+    let run = folder
+        .run(&["compare", "--from", "v1.toml", "--to", "changed.toml", "captures.jsonl"])
+        .expect_code(1);
+    let text = String::from_utf8(run.stdout).unwrap();
+    assert!(text.contains("merges distinct events: only right if they are one"), "{text}");
+    assert!(text.contains("merged: b, c"), "{text}");
+    folder
+        .run(&["compare", "--from", "v1.toml", "--to", "missing.toml", "captures.jsonl"])
+        .expect_trouble("no such protocol");
+    let same = folder
+        .run(&["compare", "--from", "geojson-v1", "--to", "geojson-v1", "captures.jsonl"])
+        .expect_code(0);
+    assert!(String::from_utf8(same.stdout).unwrap().contains("every key stays"));
+}
