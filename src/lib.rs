@@ -44,6 +44,8 @@ mod parse;
 
 mod number;
 
+mod transform;
+
 mod project;
 
 mod canonical;

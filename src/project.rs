@@ -5,12 +5,11 @@
 //! of a Python handler; what would make it raise is a rejected event.
 
 use serde_json::Value;
-use unicode_normalization::UnicodeNormalization;
 
 use crate::error::{Invalid, Reason};
-use crate::number::{NumberStyle, write_double};
-use crate::protocol::{Pointer, Protocol, Selected, Settings, Source, Transform};
+use crate::protocol::{Pointer, Protocol, Selected, Settings, Source};
 use crate::tape::{ExactNode, Node, Tape};
+use crate::transform::Scalar;
 
 /// The projection of one protocol, with reusable buffers.
 pub(crate) struct Projector {
@@ -26,18 +25,6 @@ pub(crate) struct Projector {
 enum Picked<'a> {
     Node(usize),
     Constant(&'a Value),
-}
-
-/// A value on its way through transforms.
-enum Scalar {
-    Text(String),
-    /// Text with a lone surrogate, in WTF-8.
-    Wtf8(Vec<u8>),
-    /// The digits of an integer.
-    Integer(String),
-    Double(f64),
-    Bool(bool),
-    Null,
 }
 
 impl Projector {
@@ -332,118 +319,4 @@ fn is_truthy_constant(value: &Value) -> bool {
         Value::Array(elements) => !elements.is_empty(),
         Value::Object(members) => !members.is_empty(),
     }
-}
-
-impl Scalar {
-    fn of_node(node: Node<'_>) -> Option<Self> {
-        Some(match node {
-            Node::Null => Self::Null,
-            Node::Bool(value) => Self::Bool(value),
-            Node::Unsigned(value) => Self::Integer(value.to_string()),
-            Node::Signed(value) => Self::Integer(value.to_string()),
-            Node::BigInteger(digits) => Self::Integer(digits.to_owned()),
-            Node::Double(value) | Node::NonFinite { value, .. } => Self::Double(value),
-            Node::Str(text) => Self::Text(text.to_owned()),
-            Node::LoneSurrogate { wtf8, .. } => Self::Wtf8(wtf8.to_vec()),
-            Node::Array { .. } | Node::Object { .. } => return None,
-        })
-    }
-
-    fn of_constant(value: &Value) -> Option<Self> {
-        Some(match value {
-            Value::Null => Self::Null,
-            Value::Bool(value) => Self::Bool(*value),
-            Value::Number(number) if number.is_f64() => Self::Double(number.as_f64()?),
-            Value::Number(number) => Self::Integer(number.to_string()),
-            Value::String(text) => Self::Text(text.clone()),
-            Value::Array(_) | Value::Object(_) => return None,
-        })
-    }
-
-    /// `None` where Python raises.
-    fn transform(self, transform: Transform) -> Option<Self> {
-        if let Self::Wtf8(text) = self {
-            return transform_wtf8(&text, transform).map(Self::Wtf8);
-        }
-        Some(Self::Text(match (transform, self) {
-            (Transform::Strip, Self::Text(text)) => text.trim_matches(is_python_space).to_owned(),
-            (Transform::Lower, Self::Text(text)) => text.to_lowercase(),
-            (Transform::Nfc, Self::Text(text)) => text.nfc().collect(),
-            (Transform::Strip | Transform::Lower | Transform::Nfc, _) => return None,
-            (Transform::Str, scalar) => scalar.python_str(),
-            (Transform::Fixed(decimals), scalar) => {
-                let value = scalar.python_float()?;
-                match value {
-                    _ if value.is_nan() => "nan".to_owned(),
-                    _ if value.is_infinite() => if value > 0.0 { "inf" } else { "-inf" }.to_owned(),
-                    _ => format!("{value:.*}", usize::from(decimals)),
-                }
-            }
-        }))
-    }
-
-    /// `str(value)`.
-    fn python_str(self) -> String {
-        match self {
-            Self::Text(text) | Self::Integer(text) => text,
-            Self::Wtf8(text) => String::from_utf8_lossy(&text).into_owned(),
-            Self::Bool(true) => "True".to_owned(),
-            Self::Bool(false) => "False".to_owned(),
-            Self::Null => "None".to_owned(),
-            Self::Double(value) if value.is_nan() => "nan".to_owned(),
-            Self::Double(value) if value.is_infinite() => if value > 0.0 { "inf" } else { "-inf" }.to_owned(),
-            Self::Double(value) => {
-                let mut text = Vec::new();
-                write_double(value, &NumberStyle::new(&Settings::default()), &mut text);
-                String::from_utf8_lossy(&text).into_owned()
-            }
-        }
-    }
-
-    /// `float(value)`, of text in ASCII digits.
-    fn python_float(self) -> Option<f64> {
-        match self {
-            Self::Double(value) => Some(value),
-            Self::Bool(value) => Some(f64::from(u8::from(value))),
-            // An integer past the range of a double raises an error, which text does not.
-            Self::Integer(digits) => digits.parse().ok().filter(|value: &f64| value.is_finite()),
-            Self::Text(text) => {
-                let text = text.trim_matches(is_python_space);
-                let digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
-                let bytes = text.as_bytes();
-                let underscores_between_digits = bytes.iter().enumerate().all(|(at, &byte)| {
-                    byte != b'_' || (at > 0 && digit(bytes.get(at - 1)) && digit(bytes.get(at + 1)))
-                });
-                underscores_between_digits.then(|| text.replace('_', "").parse().ok()).flatten()
-            }
-            Self::Null | Self::Wtf8(_) => None,
-        }
-    }
-}
-
-/// Transforms text around its lone surrogates, which stay what they are.
-fn transform_wtf8(text: &[u8], transform: Transform) -> Option<Vec<u8>> {
-    let map = |change: &dyn Fn(&str) -> String| {
-        let chunks = text.utf8_chunks();
-        chunks.flat_map(|chunk| [change(chunk.valid()).as_bytes(), chunk.invalid()].concat()).collect()
-    };
-    match transform {
-        Transform::Str => Some(text.to_vec()),
-        Transform::Lower => Some(map(&str::to_lowercase)),
-        Transform::Nfc => Some(map(&|text| text.nfc().collect())),
-        Transform::Fixed(_) => None,
-        Transform::Strip => {
-            let first = text.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-            let last = text.utf8_chunks().last().filter(|chunk| chunk.invalid().is_empty());
-            let last = last.map_or("", |chunk| chunk.valid());
-            let leading = first.len() - first.trim_start_matches(is_python_space).len();
-            let trailing = last.len() - last.trim_end_matches(is_python_space).len();
-            Some(text[leading..text.len() - trailing].to_vec())
-        }
-    }
-}
-
-/// What `str.strip` takes for white space: Unicode's, and four separators.
-fn is_python_space(character: char) -> bool {
-    character.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&character)
 }

@@ -7,6 +7,7 @@
 mod file;
 mod select;
 mod settings;
+mod write;
 
 use std::fmt;
 use std::fs;
@@ -15,8 +16,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use file::word;
 pub use select::{Pointer, Selected, Source, Transform};
+use write::word;
+
 pub use settings::{
     DuplicateNames, Hash, Integral, Members, NameSet, NegativeZero, NonAscii, NonFinite, Scheme, Separators,
     Settings, Where,
@@ -116,7 +118,7 @@ impl Protocol {
     /// The protocol as a TOML file in which every setting is written out, with what it may be.
     #[must_use]
     pub fn to_toml(&self) -> String {
-        file::write(self)
+        write::write(self)
     }
 
     /// This protocol with some settings changed. Its name tells the changes; without any, it is
