@@ -188,7 +188,7 @@ struct ProtocolOptions {
     /// Keep the first N bytes of the digest as the key; 0 keeps it whole.
     #[arg(long, value_name = "N")]
     key_bytes: Option<usize>,
-    /// Leave out the top-level member NAME too; may be given again.
+    /// Leave out the top-level member NAME, or what a JSON Pointer leads to, too; may be given again.
     #[arg(long, value_name = "NAME")]
     strip: Vec<String>,
     /// Leave out only the members that --strip names.

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::config::Config;
-use crate::contract::for_each_delivery;
+use crate::contract::{for_each_delivery, printable};
 use crate::error::Error;
 use crate::key::Keyer;
 use crate::protocol::{Protocol, Settings};
@@ -78,6 +78,7 @@ impl fmt::Display for Comparison {
         )?;
         for (what, ids) in [("merged", &self.merged_examples), ("split", &self.split_examples)] {
             if !ids.is_empty() {
+                let ids: Vec<String> = ids.iter().map(|id| printable(id)).collect();
                 write!(f, "\n{:24} {what}: {}", "", ids.join(", "))?;
             }
         }
@@ -188,7 +189,14 @@ fn changes(from: &Settings, to: &Settings) -> Vec<(String, Settings)> {
     change("numbers.where", &|settings| settings.round_where = to.round_where);
     change("numbers.negative_zero", &|settings| settings.negative_zero = to.negative_zero);
     change("numbers.integral", &|settings| settings.integral = to.integral);
-    change("canonical.scheme", &|settings| settings.scheme = to.scheme);
+    // A scheme may leave no choice of these two.
+    change("canonical.scheme", &|settings| {
+        if settings.scheme != to.scheme {
+            settings.scheme = to.scheme;
+            settings.duplicate_names = to.duplicate_names;
+            settings.non_finite = to.non_finite;
+        }
+    });
     change("canonical.members", &|settings| settings.members = to.members);
     change("canonical.separators", &|settings| settings.separators = to.separators);
     change("canonical.non_ascii", &|settings| settings.non_ascii = to.non_ascii);

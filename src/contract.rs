@@ -68,16 +68,22 @@ impl fmt::Display for Verification {
             writeln!(f, "protocol drift: recorded under {recorded}, verified under {now}")?;
         }
         for (key, first) in &self.new {
-            writeln!(f, "new key {key} (first {first})")?;
+            writeln!(f, "new key {key} (first {})", printable(first))?;
         }
         for (key, first) in &self.lost {
-            writeln!(f, "lost key {key} (was {first})")?;
+            writeln!(f, "lost key {key} (was {})", printable(first))?;
         }
         for (key, recorded, now) in &self.changed {
+            let (recorded, now) = (printable(recorded), printable(now));
             writeln!(f, "key {key} was first claimed by {recorded}, now by {now}")?;
         }
         Ok(())
     }
+}
+
+/// An id as it is, or as JSON if it would do something to a terminal.
+pub(crate) fn printable(id: &str) -> String {
+    if id.chars().any(char::is_control) { serde_json::Value::from(id).to_string() } else { id.to_owned() }
 }
 
 /// Writes the record of the captures that are the inputs of `config` to its output. `id` is a JSON
@@ -89,6 +95,11 @@ impl fmt::Display for Verification {
 /// As [`dedup`](crate::dedup), and [`Error::Usage`] if `id` is no pointer.
 pub fn record(config: &Config, id: &str) -> Result<u64, Error> {
     let sources = input::resolve(&config.inputs)?;
+    let compresses = |path: &Path| path.extension().is_some_and(|end| end == "gz" || end == "zst");
+    if let Some(path) = config.output.as_deref().filter(|path| compresses(path)) {
+        let name = path.display();
+        return Err(Error::Usage(format!("{name}: a record is not compressed; give it another ending")));
+    }
     let mut output = match &config.output {
         Some(path) => Output::create(path)?,
         None => Output::stdout()?,

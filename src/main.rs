@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     match end_on_signals().and_then(|()| run(&command)) {
         Ok(code) => code,
         Err(error) => {
-            tell(&error);
+            tell(&error, matches!(command, Command::Dedup(_) | Command::Key(_)));
             ExitCode::from(TROUBLE)
         }
     }
@@ -158,13 +158,15 @@ fn ignored_signals() -> u64 {
 }
 
 /// One line about what went wrong, and one on what can be done about it.
-fn tell(error: &Error) {
+fn tell(error: &Error, may_collect: bool) {
     match error {
         // The reader of the output has gone, as `head` does. It knows.
         Error::BrokenPipe => {}
         Error::Event { .. } => {
             say(&error.to_string());
-            say("firstseen: no file was published; --rejects FILE collects such lines and goes on");
+            if may_collect {
+                say("firstseen: no file was published; --rejects FILE collects such lines and goes on");
+            }
         }
         Error::LineTooLong { .. }
         | Error::Compressed { .. }

@@ -19,6 +19,8 @@ pub(crate) struct Projector {
     wtf8: Vec<u8>,
     /// The nodes of names and elements that are left out.
     left_out: Vec<usize>,
+    /// Which of the constants that are put in stand in place of a member already.
+    replaced: Vec<usize>,
 }
 
 /// A selected value.
@@ -37,6 +39,7 @@ impl Projector {
             text: String::new(),
             wtf8: Vec::new(),
             left_out: Vec::new(),
+            replaced: Vec::new(),
         })
     }
 
@@ -46,6 +49,7 @@ impl Projector {
         self.text.clear();
         self.wtf8.clear();
         self.left_out.clear();
+        self.replaced.clear();
         if self.settings.select.is_empty() {
             self.copy_event(tape);
         } else {
@@ -65,18 +69,23 @@ impl Projector {
         for pointer in &self.settings.strip_pointers {
             leave_out(tape, 0, pointer.tokens(), &mut self.left_out);
         }
+        self.left_out.sort_unstable();
         self.copy(tape, 0);
         let added = std::mem::take(&mut self.settings.add);
-        for (name, value) in &added {
-            self.push_text(name, 1);
-            self.push_constant(value);
-        }
-        let after = self.nodes.len() - 1;
-        if let Some(ExactNode::Object { len, count }) = self.nodes.first_mut() {
-            *len += added.len();
-            *count = after;
+        let mut new = 0;
+        for (position, (name, value)) in added.iter().enumerate() {
+            if !self.replaced.contains(&position) {
+                self.push_text(name, 1);
+                self.push_constant(value);
+                new += 1;
+            }
         }
         self.settings.add = added;
+        let after = self.nodes.len() - 1;
+        if let Some(ExactNode::Object { len, count }) = self.nodes.first_mut() {
+            *len += new;
+            *count = after;
+        }
     }
 
     /// Copies a node and all that belongs to it, but for what is left out.
@@ -111,13 +120,27 @@ impl Projector {
             let value = element + usize::from(is_object);
             let is_top_level_stripped = index == 0
                 && matches!(tape.node(element), Node::Str(name) if self.settings.strip.contains(name));
-            let is_left_out = self.left_out.contains(&element) || (is_object && is_top_level_stripped);
-            if !is_left_out {
-                kept += 1;
-                if is_object {
-                    self.copy(tape, element);
+            let is_left_out =
+                self.left_out.binary_search(&element).is_ok() || (is_object && is_top_level_stripped);
+            let constant = if index == 0 { self.constant_for(tape.node(element)) } else { None };
+            match constant {
+                _ if is_left_out => {}
+                // Of repeated members the first one's place is kept.
+                Some(position) if self.replaced.contains(&position) => {}
+                Some(position) => {
+                    kept += 1;
+                    self.replaced.push(position);
+                    let (name, value) = self.settings.add[position].clone();
+                    self.push_text(&name, 1);
+                    self.push_constant(&value);
                 }
-                self.copy(tape, value);
+                None => {
+                    kept += 1;
+                    if is_object {
+                        self.copy(tape, element);
+                    }
+                    self.copy(tape, value);
+                }
             }
             element = tape.after(value);
         }
@@ -126,6 +149,12 @@ impl Projector {
             true => ExactNode::Object { len: kept, count },
             false => ExactNode::Array { len: kept, count },
         };
+    }
+
+    /// The constant that replaces the top-level member of that name.
+    fn constant_for(&self, name: Node<'_>) -> Option<usize> {
+        let Node::Str(name) = name else { return None };
+        self.settings.add.iter().position(|(added, _)| added == name)
     }
 
     fn select(&mut self, tape: &Tape<'_>) -> Result<(), Invalid> {
@@ -203,7 +232,10 @@ impl Projector {
 fn fault(tape: &Tape<'_>, index: usize, reason: Reason) -> Invalid {
     let byte = match tape {
         Tape::Simd(_) => 0,
-        Tape::Exact { .. } => tape.byte_of(index).unwrap_or(1),
+        // What has no place of its own is a member's value, mostly: the name stands before it.
+        Tape::Exact { .. } => {
+            tape.byte_of(index).or_else(|| tape.byte_of(index.checked_sub(1)?)).unwrap_or(1)
+        }
     };
     Invalid { reason, byte }
 }

@@ -107,10 +107,17 @@ impl Shapes {
             decimals_max: settings.decimals.map_or(usize::MAX, usize::from),
             jcs: settings.scheme == Scheme::Jcs,
             ascii_only: settings.non_ascii == NonAscii::Escape,
-            finite_only: settings.non_finite == NonFinite::Reject,
+            finite_only: settings.scheme == Scheme::Jcs || settings.non_finite == NonFinite::Reject,
         };
-        // A shape does not know which of its values are coordinates, nor what is selected by value.
-        let learns = settings.round_where == Where::Everywhere && settings.select.is_empty();
+        // A shape does not know which of its values are coordinates, nor what is selected by value;
+        // and what looks like a marker must be one.
+        let has_marker = |text: &str| text.contains('\u{1}');
+        let learns = settings.round_where == Where::Everywhere
+            && settings.select.is_empty()
+            && !settings
+                .add
+                .iter()
+                .any(|(name, value)| has_marker(name) || value.as_str().is_some_and(has_marker));
         Self {
             rules,
             known: Vec::new(),
@@ -211,6 +218,7 @@ impl Shape {
             let after = &rest[start + MARKER_START.len()..];
             let digits = memchr::memmem::find(after, MARKER_END)?;
             let index = std::str::from_utf8(&after[..digits]).ok()?.parse().ok()?;
+            scalars.get(index)?;
             shape.pieces.push((append(&mut shape.text, &rest[..start]), index));
             rest = &after[digits + MARKER_END.len()..];
         }

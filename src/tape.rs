@@ -96,13 +96,14 @@ impl<'a> Tape<'a> {
         }
     }
 
-    /// The byte column of the string or integer at `index`; `None` where the tape does not know it.
+    /// The byte column of the string or number at `index`; `None` where the tape does not know it.
     pub(crate) fn byte_of(&self, index: usize) -> Option<usize> {
         match self {
             Self::Simd(_) => None,
             Self::Exact { nodes, .. } => match nodes[index] {
                 ExactNode::Str { byte, .. }
                 | ExactNode::Integer { byte, .. }
+                | ExactNode::Double { byte, .. }
                 | ExactNode::LoneSurrogate { byte, .. } => Some(byte),
                 _ => None,
             },

@@ -179,7 +179,7 @@ fn resolve(file: File) -> Result<Protocol, Fault> {
     }
     if let Some(strip) = event.strip {
         let span = strip.span();
-        resolve_strip(strip.into_inner(), &mut settings).map_err(|reason| Fault { span, reason })?;
+        resolve_strip(strip.get_ref(), &mut settings).map_err(|reason| Fault { span, reason })?;
     }
     if let Some(add) = event.add {
         let span = add.span();
@@ -203,15 +203,15 @@ fn resolve(file: File) -> Result<Protocol, Fault> {
     Ok(Protocol { name: name.into_inner(), doc, settings })
 }
 
-/// A name is one of a top-level member, and so is a pointer of one token.
-fn resolve_strip(strip: Vec<String>, settings: &mut Settings) -> Result<(), String> {
-    let mut names = Vec::new();
+/// Adds what is to be stripped: a name is one of a top-level member, and so is a pointer of one token.
+pub(super) fn resolve_strip(strip: &[String], settings: &mut Settings) -> Result<(), String> {
+    let mut names = settings.strip.names().to_vec();
     for entry in strip {
         if !entry.starts_with('/') {
-            names.push(entry);
+            names.push(entry.clone());
             continue;
         }
-        let pointer = Pointer::parse(&entry)?;
+        let pointer = Pointer::parse(entry)?;
         match pointer.tokens() {
             [name] => names.push(name.clone()),
             _ => settings.strip_pointers.push(pointer),

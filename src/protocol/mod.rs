@@ -62,7 +62,7 @@ pub struct Overrides {
     pub hash: Option<Hash>,
     /// Keep this many bytes of the digest; 0 keeps it whole.
     pub key_bytes: Option<usize>,
-    /// Strip these top-level members as well.
+    /// Strip these as well: names of top-level members, or JSON Pointers.
     pub strip: Vec<String>,
     /// Strip only the members of `strip`.
     pub no_default_strip: bool,
@@ -138,9 +138,11 @@ impl Protocol {
             let reason = "it hashes what it selects only, so there is nothing to strip";
             return Err(invalid(&self.name, reason.to_owned()));
         }
-        let mut strip = if overrides.no_default_strip { Vec::new() } else { settings.strip.names().to_vec() };
-        strip.extend_from_slice(&overrides.strip);
-        settings.strip = NameSet::new(strip);
+        if overrides.no_default_strip {
+            settings.strip = NameSet::default();
+            settings.strip_pointers.clear();
+        }
+        file::resolve_strip(&overrides.strip, &mut settings).map_err(|reason| invalid(&self.name, reason))?;
         settings.decimals = overrides.decimals.or(settings.decimals);
         if settings.decimals.is_some_and(|decimals| decimals > DECIMALS_MAX) {
             return Err(invalid(&self.name, format!("decimals must be from 0 to {DECIMALS_MAX}")));
@@ -170,8 +172,11 @@ impl Protocol {
         if derived.key_bytes != self.settings.key_bytes {
             name.push_str(&format!("+bytes={}", derived.key_bytes));
         }
-        if derived.strip != self.settings.strip {
-            let names: Vec<String> = derived.strip.names().iter().map(|name| quoted(name)).collect();
+        let own = &self.settings;
+        if (&derived.strip, &derived.strip_pointers) != (&own.strip, &own.strip_pointers) {
+            let pointers = derived.strip_pointers.iter().map(|pointer| quoted(&pointer.to_string()));
+            let names: Vec<String> =
+                derived.strip.names().iter().map(|name| quoted(name)).chain(pointers).collect();
             name.push_str(&format!("+strip={}", names.join(",")));
         }
         name

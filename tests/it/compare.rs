@@ -96,6 +96,14 @@ fn deliveries_that_only_one_protocol_rejects_are_counted() {
     assert_eq!(code, Some(1));
     let of = |name: &str| comparisons.iter().find(|(setting, _)| setting == name).unwrap().1[4];
     assert_eq!((of("event.duplicate_names"), of("event.non_finite"), of("")), (1, 1, 2));
+    // An integer past the range of a double is no number of JCS, whether its shape is known or not.
+    let big = "9".repeat(400);
+    for first in ["a", "b"] {
+        folder.file("captures.jsonl", format!("{{\"{first}\":1}}\n{{\"a\":{big}}}\n"));
+        let (_, comparisons) = compared(&folder, "geojson-v1", "jcs-v1");
+        let scheme = comparisons.iter().find(|(setting, _)| setting == "canonical.scheme").unwrap();
+        assert_eq!(scheme.1[4], 1, "{comparisons:?}");
+    }
 }
 
 #[test]

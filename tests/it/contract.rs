@@ -102,7 +102,10 @@ fn trouble_leaves_the_record_that_was_there() {
     let before = folder.read("seen.json");
     folder.file("bad.jsonl", "{}\n{\"a\":01}\n");
     let run = folder.run(&["record", "captures.jsonl", "bad.jsonl", "-o", "seen.json"]).expect_code(2);
-    assert!(run.stderr.starts_with("bad.jsonl:2:7: malformed number\n"), "{}", run.stderr);
+    assert_eq!(run.stderr, "bad.jsonl:2:7: malformed number\n");
+    folder
+        .run(&["record", "captures.jsonl", "-o", "seen.gz"])
+        .expect_trouble("seen.gz: a record is not compressed");
     folder.run(&["record", "seen.json", "-o", "seen.json"]).expect_trouble("seen.json is also an input");
     assert_eq!(folder.read("seen.json"), before);
     folder.run(&["verify", "captures.jsonl", "missing.json"]).expect_trouble("cannot read missing.json");
@@ -128,4 +131,16 @@ fn the_checkout_handler_is_recorded_with_its_retry() {
         let run = folder.run(&["verify", &captures, "seen.json", "--protocol", protocol]).expect_code(0);
         assert_eq!(run.stdout, b"stable 3 deliveries\n");
     }
+}
+
+#[test]
+fn ids_do_nothing_to_a_terminal() {
+    let folder = Folder::new();
+    folder.file("captures.jsonl", "{\"delivery_id\":\"d1)\\nstable 3 deliveries\\u001b[31m\",\"x\":1}\n");
+    folder.file("seen.json", "{}");
+    let text =
+        String::from_utf8(folder.run(&["verify", "captures.jsonl", "seen.json"]).expect_code(1).stdout)
+            .unwrap();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.contains(r#"(first "d1)\nstable 3 deliveries\u001b[31m")"#), "{text}");
 }

@@ -21,6 +21,17 @@ fn canonical(settings: &str, event: &str) -> String {
 fn every_setting_does_what_it_says() {
     for (settings, event, expected) in [
         (
+            "event = {add = {a = 'x', b = 2}, duplicate_names = 'reject'}\ncanonical.members = 'as-written'",
+            r#"{"z":1,"a":{"q":1,"q":2},"y":3}"#,
+            r#"{"z":1,"a":"x","y":3,"b":2}"#,
+        ),
+        ("event.add = {a = 'x'}\ncanonical.scheme = 'jcs'", r#"{"a":1,"b":2,"a":3}"#, r#"{"a":"x","b":2}"#),
+        (
+            "select = [{member = 'x', pointer = '/a', transforms = [{fixed = 1}]}]",
+            r#"{"a":"\u001f1"}"#,
+            "byte 6: a selected value that its transform cannot take",
+        ),
+        (
             "",
             r#"{"b": -0.0, "a": [17.0, 1e16, "é\u007f"], "attempt": 1}"#,
             "{\"a\":[17.0,1e+16,\"é\u{7f}\"],\"attempt\":1,\"b\":-0.0}",
@@ -65,7 +76,7 @@ fn every_setting_does_what_it_says() {
         (
             "select = [{member = 'x', pointer = '/a/b'}]",
             r#"{"a":[1]}"#,
-            "byte 1: a selected value's parent is no object",
+            "byte 2: a selected value's parent is no object",
         ),
         ("select = [{member = 'x', first_of = ['/a', '/b']}]", r#"{"a":"","b":2}"#, r#"{"x":2}"#),
         ("select = [{member = 'x', first_of = ['/a', '/b']}]", r#"{"a":false,"b":-0.0}"#, r#"{"x":-0.0}"#),
@@ -98,7 +109,7 @@ fn every_setting_does_what_it_says() {
         (
             "select = [{member = 'x', pointer = '/a', transforms = ['str']}]",
             r#"{"a":[]}"#,
-            "byte 1: a selected value that its transform cannot take",
+            "byte 2: a selected value that its transform cannot take",
         ),
         (
             "select = [{member = 'x', pointer = '/a', transforms = [{fixed = 2}]}]",
@@ -113,7 +124,7 @@ fn every_setting_does_what_it_says() {
         (
             "select = [{member = 'x', pointer = '/a', transforms = [{fixed = 2}]}]",
             r#"{"a":null}"#,
-            "byte 1: a selected value that its transform cannot take",
+            "byte 2: a selected value that its transform cannot take",
         ),
         ("event.duplicate_names = 'last'", r#"{"a":1,"\u0061":2}"#, r#"{"a":2}"#),
         ("event.duplicate_names = 'reject'", r#"{"a":1,"\u0061":2}"#, "byte 8: repeated member name"),
@@ -445,4 +456,49 @@ fn members_that_look_like_secrets_or_envelopes_are_named() {
     folder.file("p.toml", "name = 'p'\nselect = [{member = 'id', pointer = '/headers/Authorization'}]");
     let checked = folder.run(&["protocol", "check", "p.toml"]).expect_code(1);
     assert!(String::from_utf8(checked.stdout).unwrap().contains("`id` looks like a secret"));
+}
+
+/// A constant looked like the marker of a value, and took that value's place in later lines.
+#[test]
+fn constants_that_look_like_markers_stay_constants() {
+    for constant in ["\\u00010\\u0001", "\\u0001999\\u0001"] {
+        let text = format!("name = 'a'\n[event]\nadd = {{ v = \"{constant}\" }}");
+        let mut keyer = Keyer::new(&Protocol::from_toml("test", &text).unwrap());
+        for number in 1..5 {
+            let line = format!("{{\"a\":{number}}}");
+            let expected = format!("{{\"a\":{number},\"v\":\"{constant}\"}}");
+            assert_eq!(keyer.canonical(line.as_bytes()).unwrap(), expected.as_bytes());
+        }
+    }
+}
+
+/// What was left out was looked for in a list, once for every member.
+#[test]
+fn many_parts_are_stripped_in_time_that_grows_with_the_line() {
+    let protocol = Protocol::from_toml("test", "name = 'a'\nevent.strip = ['/a/b']").unwrap();
+    let line = format!("{{{}\"c\":1}}", "\"a\":{\"b\":1},".repeat(200_000));
+    assert_eq!(Keyer::new(&protocol).canonical(line.as_bytes()).unwrap(), br#"{"a":{},"c":1}"#);
+}
+
+#[test]
+fn what_is_stripped_on_the_command_line_may_be_a_pointer() {
+    let folder = Folder::new();
+    folder.file("p.toml", "name = 'p'\nevent.strip = ['/a/b', 'x']");
+    folder.file("feed", "{\"a\":{\"b\":1,\"c\":2},\"x\":1,\"/y\":2}\n");
+    for (options, canonical) in [
+        (&[][..], r#"{"/y":2,"a":{"c":2}}"#),
+        (&["--no-default-strip"], r#"{"/y":2,"a":{"b":1,"c":2},"x":1}"#),
+        (&["--strip", "/a/c", "--strip", "/~1y"], r#"{"a":{}}"#),
+    ] {
+        let run = folder
+            .run(&[&["key", "--canonical", "--protocol", "p.toml", "feed"], options].concat())
+            .expect_code(0);
+        let text = String::from_utf8(run.stdout).unwrap();
+        assert_eq!(text.trim_end().split_once('\t').unwrap().1, canonical, "{options:?}");
+    }
+    let run = folder
+        .run(&["key", "--long", "--protocol", "p.toml", "--no-default-strip", "--strip", "/a/c", "feed"])
+        .expect_code(0);
+    assert!(String::from_utf8(run.stdout).unwrap().contains("\tp+strip=\"/a/c\"\t"));
+    folder.run(&["key", "--strip", "/a~", "feed"]).expect_trouble("`~` stands before `0` or `1` only");
 }
