@@ -21,6 +21,7 @@ import nasty
 
 sys.set_int_max_str_digits(0)
 ROOT = Path(__file__).resolve().parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 
 
 def parts(event):
@@ -74,7 +75,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("count", type=int)
     parser.add_argument("--seed", type=int, default=20180207)
-    parser.add_argument("--binary", default=os.environ.get("FIRSTSEEN", ROOT / "target/release/firstseen"))
+    parser.add_argument("--binary", default=TARGET / "release/firstseen")
     args = parser.parse_args()
     rng = random.Random(args.seed)
     lines = [delivery(rng) for _ in range(args.count)]

@@ -40,6 +40,7 @@ PROTOCOLS = (
     '[canonical]\nscheme = "bytes"\n',
 )
 ROOT = Path(__file__).resolve().parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 
 
 def make_lines(seed, count):
@@ -110,7 +111,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("count", type=int)
     parser.add_argument("--seed", type=int, default=20180207)
-    parser.add_argument("--binary", default=os.environ.get("FIRSTSEEN", ROOT / "target/release/firstseen"))
+    parser.add_argument("--binary", default=TARGET / "release/firstseen")
     parser.add_argument("--tokens")
     args = parser.parse_args()
     print(f"parity: {args.count} lines, seed {args.seed}", flush=True)
