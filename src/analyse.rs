@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use crate::LINE_BYTES_MAX;
 use crate::config::Config;
 use crate::error::Invalid;
+use crate::geometry::Notes;
 use crate::input::{Batch, Bytes};
 use crate::key::{Keyer, LONG_LINE_BYTES};
 use crate::meter::Meter;
@@ -64,6 +65,7 @@ pub(crate) struct Chunk {
     /// The text about the events' keys.
     pub(crate) text: Vec<u8>,
     pub(crate) rejects: Vec<Reject>,
+    pub(crate) notes: Notes,
     /// The line that ends the run, counted from 1 in this chunk. Nothing after it was looked at.
     pub(crate) fault: Option<(u64, Fault)>,
 }
@@ -156,6 +158,7 @@ impl<'a> Analyst<'a> {
                 break;
             }
         }
+        chunk.notes = place.keyer.take_notes();
         place.hash_into(&mut chunk.claims);
         chunk.claims.group_by_shard();
         idle().push(place);

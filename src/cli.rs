@@ -194,6 +194,10 @@ struct ProtocolOptions {
     /// Leave out only the members that --strip names.
     #[arg(long)]
     no_default_strip: bool,
+    /// Take coordinates to be in this system, such as EPSG:3857, where an event names none. For
+    /// protocols that bring coordinates to WGS 84.
+    #[arg(long, value_name = "CRS")]
+    source_crs: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -283,6 +287,7 @@ impl ProtocolOptions {
             key_bytes: self.key_bytes,
             strip: self.strip.clone(),
             no_default_strip: self.no_default_strip,
+            source_crs: self.source_crs.clone(),
         };
         Protocol::find(&self.protocol)?.derive(&overrides)
     }

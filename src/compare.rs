@@ -189,6 +189,11 @@ fn changes(from: &Settings, to: &Settings) -> Vec<(String, Settings)> {
     change("numbers.where", &|settings| settings.round_where = to.round_where);
     change("numbers.negative_zero", &|settings| settings.negative_zero = to.negative_zero);
     change("numbers.integral", &|settings| settings.integral = to.integral);
+    change("geometry.identity", &|settings| settings.identity = to.identity);
+    change("geometry.crs", &|settings| {
+        settings.crs = to.crs;
+        settings.source_crs = to.source_crs;
+    });
     // A scheme may leave no choice of these two.
     change("canonical.scheme", &|settings| {
         if settings.scheme != to.scheme {

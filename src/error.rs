@@ -47,6 +47,10 @@ pub enum Reason {
     NoMembers,
     /// A selected value is none that its transform takes.
     Untransformable,
+    /// A `crs` member names no system that coordinates can be brought from.
+    UnknownCrs,
+    /// Coordinates that are no positions, or that a point on the earth does not have.
+    Unprojectable,
     /// More than [`DEPTH_MAX`] objects and arrays inside each other.
     TooDeep,
 }
@@ -72,6 +76,8 @@ impl Reason {
             Self::NonFinite => "non_finite",
             Self::NoMembers => "no_members",
             Self::Untransformable => "untransformable",
+            Self::UnknownCrs => "unknown_crs",
+            Self::Unprojectable => "unprojectable",
             Self::TooDeep => "too_deep",
         }
     }
@@ -96,6 +102,8 @@ impl fmt::Display for Reason {
             Self::NonFinite => "number that is not finite",
             Self::NoMembers => "a selected value's parent is no object",
             Self::Untransformable => "a selected value that its transform cannot take",
+            Self::UnknownCrs => "a coordinate reference system that is not known",
+            Self::Unprojectable => "coordinates that cannot be brought to longitude and latitude",
             Self::TooDeep => return write!(f, "nested deeper than {DEPTH_MAX} levels"),
         })
     }

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 
 use crate::canonical::Canonicaliser;
 use crate::error::Invalid;
+use crate::geometry::{Geometer, Notes};
 use crate::parse::Parser;
 use crate::project::Projector;
 use crate::protocol::{Hash, Protocol, Scheme};
@@ -84,34 +85,58 @@ pub struct Keyer {
     bytes: bool,
     shapes: Shapes,
     by_parsing: ByParsing,
+    notes: Notes,
     canonical: Vec<u8>,
 }
 
 /// The way of a line that is parsed.
 struct ByParsing {
     parser: Parser,
+    geometer: Geometer,
     /// `None` where the event is hashed as it is.
     projector: Option<Projector>,
     canonicaliser: Canonicaliser,
 }
 
+/// What is to be known of a line that was parsed.
+struct Parsed {
+    notes: Notes,
+    /// Whether lines of its shape are treated like it in all that is not the text of a value.
+    is_like_others: bool,
+}
+
 impl ByParsing {
-    fn write(&mut self, line: &[u8], out: &mut Vec<u8>) -> Result<(), Invalid> {
-        let Self { parser, projector, canonicaliser } = self;
+    fn new(protocol: &Protocol) -> Self {
+        Self {
+            parser: Parser::new(),
+            geometer: Geometer::new(protocol),
+            projector: Projector::new(protocol),
+            canonicaliser: Canonicaliser::new(protocol),
+        }
+    }
+
+    fn write(&mut self, line: &[u8], out: &mut Vec<u8>) -> Result<Parsed, Invalid> {
+        let Self { parser, geometer, projector, canonicaliser } = self;
         let start = out.len();
         parser.parse(line, |tape| {
             // If this is the second tape of the line, the first one left something.
             out.truncate(start);
+            let mut notes = Notes::default();
+            let is_like_others = geometer.leaves_alone(tape, line);
+            let normalised = geometer.normalise(tape, line, &mut notes)?;
+            let tape = normalised.as_ref().unwrap_or(tape);
             match projector {
-                Some(projector) => canonicaliser.write(&projector.project(tape)?, out),
-                None => canonicaliser.write(tape, out),
+                Some(projector) => canonicaliser.write(&projector.project(tape)?, out)?,
+                None => canonicaliser.write(tape, out)?,
             }
+            Ok(Parsed { notes, is_like_others })
         })
     }
 
     /// Gives back what a long line needed.
     fn give_back(&mut self) {
         self.parser = Parser::new();
+        self.geometer.give_back();
         self.canonicaliser.give_back();
         if let Some(projector) = &mut self.projector {
             projector.give_back();
@@ -128,11 +153,8 @@ impl Keyer {
             key_bytes: protocol.settings().key_bytes,
             bytes: protocol.settings().scheme == Scheme::Bytes,
             shapes: Shapes::new(protocol),
-            by_parsing: ByParsing {
-                parser: Parser::new(),
-                projector: Projector::new(protocol),
-                canonicaliser: Canonicaliser::new(protocol),
-            },
+            by_parsing: ByParsing::new(protocol),
+            notes: Notes::default(),
             canonical: Vec::new(),
         }
     }
@@ -177,9 +199,17 @@ impl Keyer {
         if line.len() > LONG_LINE_BYTES {
             by_parsing.give_back();
         }
-        written.inspect_err(|_| out.truncate(start))?;
-        shapes.learn(line, |probe, out| by_parsing.write(probe, out));
+        let parsed = written.inspect_err(|_| out.truncate(start))?;
+        self.notes.add(parsed.notes);
+        if parsed.is_like_others {
+            shapes.learn(line, |probe, out| by_parsing.write(probe, out).map(|_| ()));
+        }
         Ok(())
+    }
+
+    /// What there is to tell about the events since this was last asked.
+    pub(crate) fn take_notes(&mut self) -> Notes {
+        mem::take(&mut self.notes)
     }
 
     /// The key and the canonical form of the event that `line` holds.

@@ -31,6 +31,9 @@
 // In reading order, which is the order of the flow.
 pub mod error;
 pub mod meter;
+
+mod crs;
+
 pub mod protocol;
 
 mod input;
@@ -43,6 +46,10 @@ mod exact;
 mod parse;
 
 mod number;
+
+mod draft;
+
+mod geometry;
 
 mod transform;
 
@@ -85,6 +92,7 @@ pub use analyse::KeyText;
 pub use compare::{Comparison, compare, heading};
 pub use config::Config;
 pub use contract::{Verification, record, verify};
+pub use crs::Crs;
 pub use error::{Error, Invalid, Reason};
 pub use key::{Key, Keyer};
 pub use meter::Meter;

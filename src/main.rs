@@ -39,8 +39,9 @@ fn run(command: &Command) -> Result<ExitCode, Error> {
         Command::Dedup(dedup) => run_dedup(dedup)?,
         Command::Key(key) => {
             let config = key.config()?;
-            warn(&config.protocol);
-            firstseen::keys(&config, key.text(), &Arc::new(Meter::default()))?;
+            warn(&config.protocol.warnings());
+            let report = firstseen::keys(&config, key.text(), &Arc::new(Meter::default()))?;
+            warn(&report.warnings());
         }
         Command::Record(record) => {
             firstseen::record(&record.config()?, record.id())?;
@@ -60,7 +61,7 @@ fn run(command: &Command) -> Result<ExitCode, Error> {
 
 fn run_dedup(dedup: &Dedup) -> Result<(), Error> {
     let config = dedup.config()?;
-    warn(&config.protocol);
+    warn(&config.protocol.warnings());
     let meter = Arc::new(Meter::default());
     let progress = dedup.shows_progress().then(|| Progress::start(Arc::clone(&meter)));
     let result = firstseen::dedup(&config, &meter);
@@ -71,6 +72,7 @@ fn run_dedup(dedup: &Dedup) -> Result<(), Error> {
     if dedup.shows_summary() {
         say(&format!("firstseen: {report}"));
     }
+    warn(&report.warnings());
     Ok(())
 }
 
@@ -94,7 +96,7 @@ fn run_protocol(command: &ProtocolCommand) -> Result<ExitCode, Error> {
         ProtocolCommand::List => {
             for name in Protocol::built_in_names() {
                 let protocol = Protocol::built_in(name)?;
-                print(&format!("{name:<12} {}  {}\n", protocol.fingerprint(), protocol.doc()))?;
+                print(&format!("{name:<16} {}  {}\n", protocol.fingerprint(), protocol.doc()))?;
             }
         }
         ProtocolCommand::Show { name } => {
@@ -116,9 +118,9 @@ fn run_protocol(command: &ProtocolCommand) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says what speaks against a protocol.
-fn warn(protocol: &Protocol) {
-    for warning in protocol.warnings() {
+/// Says what is to be thought about.
+fn warn(warnings: &[String]) {
+    for warning in warnings {
         say(&format!("firstseen: warning: {warning}"));
     }
 }

@@ -110,22 +110,41 @@ pub(crate) fn write_double(x: f64, style: &NumberStyle, out: &mut Vec<u8>) {
     }
 }
 
-/// The quick way of the module's text. False, with nothing written, where it does not apply.
+/// The double that [`write_double`] writes the text of, for the finite `x`.
+pub(crate) fn as_written(x: f64, style: &NumberStyle) -> f64 {
+    let rounded = match style.rounding {
+        None => x,
+        Some(rounding) => match round_quickly(x, rounding) {
+            // Both are exact, so their quotient is the double nearest to the decimal.
+            Some((m, _, scale)) => (m as f64 / scale).copysign(x),
+            None if Shortest::of(x).decimals() <= i32::from(rounding.decimals) => x,
+            None => round_exactly(x, rounding.decimals),
+        },
+    };
+    if rounded == 0.0 && style.fold_zero { 0.0 } else { rounded }
+}
+
+/// The quick way of the module's text: `|x| · 10^p`, rounded, and `10^p` in both types. `None` where
+/// it does not apply.
 #[inline]
-fn write_rounded_quickly(x: f64, rounding: Rounding, style: &NumberStyle, out: &mut Vec<u8>) -> bool {
+fn round_quickly(x: f64, rounding: Rounding) -> Option<(u64, u64, f64)> {
     const BOUND: f64 = 1e15;
     const ERROR: f64 = 1.0 / (1_u64 << 52) as f64;
-    let Some((power, scale)) = rounding.power else { return false };
+    let (power, scale) = rounding.power?;
     let t = x.abs() * scale;
     if t >= BOUND {
-        return false;
+        return None;
     }
     let floor = t as u64;
     let fraction = t - floor as f64;
-    if (fraction - 0.5).abs() <= t * ERROR {
-        return false;
-    }
-    let m = floor + u64::from(fraction > 0.5);
+    let certain = (fraction - 0.5).abs() > t * ERROR;
+    certain.then_some((floor + u64::from(fraction > 0.5), power, scale))
+}
+
+/// False, with nothing written, where the quick way does not apply.
+#[inline]
+fn write_rounded_quickly(x: f64, rounding: Rounding, style: &NumberStyle, out: &mut Vec<u8>) -> bool {
+    let Some((m, power, _)) = round_quickly(x, rounding) else { return false };
     if m != 0 && m.saturating_mul(10_u64.pow(style.plain_places())) < power {
         // So small that the text has an exponent.
         Shortest::of_decimal(x.is_sign_negative(), m, rounding.decimals).write(style.notation, out);
@@ -162,6 +181,11 @@ fn write_rounded_exactly(x: f64, decimals: u16, style: &NumberStyle, out: &mut V
     if Shortest::of(x).decimals() <= i32::from(decimals) {
         return write_shortest(x, style, out);
     }
+    write_shortest(round_exactly(x, decimals), style, out);
+}
+
+/// The double nearest to the finite `x` rounded to `decimals`, which it has more of.
+fn round_exactly(x: f64, decimals: u16) -> f64 {
     // A sign, 309 digits, a point and DECIMALS_MAX decimals fit.
     let mut buffer = [0; 640];
     let mut rest = &mut buffer[..];
@@ -169,8 +193,7 @@ fn write_rounded_exactly(x: f64, decimals: u16, style: &NumberStyle, out: &mut V
     let _ = write!(rest, "{x:.*}", usize::from(decimals));
     let left = rest.len();
     let text = std::str::from_utf8(&buffer[..buffer.len() - left]);
-    let rounded = text.ok().and_then(|text| text.parse().ok()).unwrap_or(x);
-    write_shortest(rounded, style, out);
+    text.ok().and_then(|text| text.parse().ok()).unwrap_or(x)
 }
 
 /// Appends the text of the finite `x` as it is.

@@ -77,6 +77,11 @@ pub struct Counts {
     pub rejected: u64,
     /// Of those, how many for each reason.
     pub rejected_by_reason: BTreeMap<&'static str, u64>,
+    /// Events with a `crs` member that names another system than WGS 84, keyed as they are.
+    pub foreign_crs: u64,
+    /// Rings of polygons that enclose nothing, and so were left as they are. Counted where
+    /// geometries of one shape are one.
+    pub degenerate_rings: u64,
 }
 
 impl Counts {
@@ -94,6 +99,8 @@ impl Counts {
         self.unique = sum(self.unique, other.unique);
         self.duplicates = sum(self.duplicates, other.duplicates);
         self.rejected += other.rejected;
+        self.foreign_crs += other.foreign_crs;
+        self.degenerate_rings += other.degenerate_rings;
         for (reason, count) in &other.rejected_by_reason {
             *self.rejected_by_reason.entry(reason).or_default() += count;
         }
@@ -120,6 +127,27 @@ pub struct Seconds {
 }
 
 impl Report {
+    /// What went well but is worth a look, in sentences for people.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let Counts { foreign_crs, degenerate_rings, .. } = &self.total;
+        let mut warnings = Vec::new();
+        if *foreign_crs > 0 {
+            warnings.push(format!(
+                "{} events carry a `crs` member that is not WGS 84, and were keyed as they are; a protocol with \
+                 `crs = \"wgs84\"` brings them to longitude and latitude",
+                thousands(*foreign_crs)
+            ));
+        }
+        if *degenerate_rings > 0 {
+            warnings.push(format!(
+                "{} rings enclose nothing (too short, not closed, or of no area), and kept their order",
+                thousands(*degenerate_rings)
+            ));
+        }
+        warnings
+    }
+
     pub(crate) fn new(protocol: &Protocol, inputs: Vec<InputReport>, meter: &Meter, wall: Duration) -> Self {
         let mut total = Counts::default();
         for input in &inputs {

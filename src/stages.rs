@@ -8,6 +8,7 @@
 use crate::canonical::Canonicaliser;
 use crate::error::Invalid;
 use crate::exact::ExactParser;
+use crate::geometry::{Geometer, Notes};
 use crate::key::Key;
 use crate::meter::Meter;
 use crate::number::{NumberStyle, write_double};
@@ -56,7 +57,11 @@ pub fn canonical(
 ///
 /// [`Invalid`] if the line is no event.
 pub fn canonical_exactly(protocol: &Protocol, line: &[u8], out: &mut Vec<u8>) -> Result<(), Invalid> {
-    Canonicaliser::new(protocol).write(&ExactParser::default().parse(line)?, out)
+    let mut exact = ExactParser::default();
+    let tape = exact.parse(line)?;
+    let mut geometer = Geometer::new(protocol);
+    let normalised = geometer.normalise(&tape, line, &mut Notes::default())?;
+    Canonicaliser::new(protocol).write(normalised.as_ref().unwrap_or(&tape), out)
 }
 
 /// Appends the text of numbers, rounded to `decimals` if that is given, to `out`.

@@ -45,6 +45,8 @@ impl Tally {
             counts.blank += chunk.blank;
             counts.events += events;
             chunk.rejects.iter().for_each(|reject| counts.add_reject(reject.invalid.reason));
+            counts.foreign_crs += chunk.notes.foreign_crs;
+            counts.degenerate_rings += chunk.notes.degenerate_rings;
             let repeated = chunk.claims.duplicates();
             if let (Some(unique), Some(duplicates)) = (&mut counts.unique, &mut counts.duplicates) {
                 *unique += events - repeated;

@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use simd_json::StaticNode;
 
+use crate::error::{Invalid, Reason};
+
 /// One node, whatever tape it is from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Node<'a> {
@@ -108,6 +110,52 @@ impl<'a> Tape<'a> {
                 _ => None,
             },
         }
+    }
+
+    /// A fault at the node at `index`. Its byte column is 0 where the tape does not know it.
+    pub(crate) fn fault(&self, index: usize, reason: Reason) -> Invalid {
+        let byte = match self {
+            Self::Simd(_) => 0,
+            // What has no place of its own is a member's value, mostly: the name stands before it.
+            Self::Exact { .. } => {
+                self.byte_of(index).or_else(|| self.byte_of(index.checked_sub(1)?)).unwrap_or(1)
+            }
+        };
+        Invalid { reason, byte }
+    }
+
+    /// The nodes of the name and the value of each member of an object; of what is none, nothing.
+    pub(crate) fn members(&self, index: usize) -> impl Iterator<Item = (usize, usize)> {
+        let len = if let Node::Object { len, .. } = self.node(index) { len } else { 0 };
+        let mut next = index + 1;
+        (0..len).map(move |_| {
+            let name = next;
+            next = self.after(name + 1);
+            (name, name + 1)
+        })
+    }
+
+    /// The node of the value of an object's member of that name: of several, the last one.
+    pub(crate) fn member(&self, index: usize, name: &str) -> Option<usize> {
+        self.members(index)
+            .filter(|(node, _)| self.node(*node) == Node::Str(name))
+            .last()
+            .map(|(_, value)| value)
+    }
+
+    pub(crate) fn is_array(&self, index: usize) -> bool {
+        matches!(self.node(index), Node::Array { .. })
+    }
+
+    /// The nodes of the elements of an array; of what is none, nothing.
+    pub(crate) fn elements(&self, index: usize) -> impl Iterator<Item = usize> {
+        let len = if let Node::Array { len, .. } = self.node(index) { len } else { 0 };
+        let mut next = index + 1;
+        (0..len).map(move |_| {
+            let element = next;
+            next = self.after(element);
+            element
+        })
     }
 
     /// The index of the node after the one at `index` and all that belongs to it.

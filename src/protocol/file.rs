@@ -11,10 +11,11 @@ use toml::Spanned;
 
 use super::select::{Pointer, Selected, Source, Transform};
 use super::settings::{
-    DuplicateNames, Hash, Integral, Members, NameSet, NegativeZero, NonAscii, NonFinite, Scheme, Separators,
-    Settings, Where,
+    CrsPolicy, DuplicateNames, Hash, Identity, Integral, Members, NameSet, NegativeZero, NonAscii, NonFinite,
+    Scheme, Separators, Settings, Where,
 };
 use super::{DECIMALS_MAX, Protocol};
+use crate::crs::Crs;
 use crate::error::Error;
 
 const KEY_BYTES: usize = 16;
@@ -30,6 +31,8 @@ struct File {
     event: EventTable,
     #[serde(default)]
     numbers: NumbersTable,
+    #[serde(default)]
+    geometry: GeometryTable,
     #[serde(default)]
     canonical: CanonicalTable,
     #[serde(default)]
@@ -57,6 +60,14 @@ struct NumbersTable {
     round_where: Setting<Where>,
     negative_zero: Setting<NegativeZero>,
     integral: Setting<Integral>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GeometryTable {
+    identity: Setting<Identity>,
+    crs: Setting<CrsPolicy>,
+    source_crs: Setting<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -130,7 +141,7 @@ fn refuse<T>(setting: &Setting<T>, reason: &str) -> Result<(), Fault> {
 }
 
 fn resolve(file: File) -> Result<Protocol, Fault> {
-    let File { name, doc, event, numbers, canonical, key, select } = file;
+    let File { name, doc, event, numbers, geometry, canonical, key, select } = file;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if name.get_ref().is_empty() || !name.get_ref().bytes().all(plain) {
         let reason = "a name is made of letters, digits, `-`, `_` and `.`".to_owned();
@@ -144,6 +155,8 @@ fn resolve(file: File) -> Result<Protocol, Fault> {
         round_where: get(&numbers.round_where),
         negative_zero: get(&numbers.negative_zero),
         integral: get(&numbers.integral),
+        identity: get(&geometry.identity),
+        crs: get(&geometry.crs),
         scheme,
         members: get(&canonical.members),
         separators: get(&canonical.separators),
@@ -154,7 +167,7 @@ fn resolve(file: File) -> Result<Protocol, Fault> {
     match scheme {
         Scheme::PythonJson => {}
         Scheme::Jcs => check_jcs(&event, &numbers, &canonical, &mut settings)?,
-        Scheme::Bytes => check_bytes(&event, &numbers, &canonical)?,
+        Scheme::Bytes => check_bytes(&event, &numbers, &geometry, &canonical)?,
     }
     if let Some(decimals) = numbers.decimals.filter(|decimals| *decimals.get_ref() > DECIMALS_MAX) {
         let reason = format!("decimals must be from 0 to {DECIMALS_MAX}");
@@ -163,6 +176,7 @@ fn resolve(file: File) -> Result<Protocol, Fault> {
     if settings.decimals.is_none() {
         refuse(&numbers.round_where, "`where` says which doubles are rounded, and needs `decimals`")?;
     }
+    check_geometry(geometry, &mut settings)?;
     let (bytes, span) = key.bytes.map_or((KEY_BYTES, 0..0), |bytes| (*bytes.get_ref(), bytes.span()));
     settings.key_bytes = key_bytes(settings.hash, bytes).map_err(|reason| Fault { span, reason })?;
     if let Some(first) = select.first() {
@@ -302,7 +316,12 @@ fn check_jcs(
 }
 
 /// Whoever hashes the bytes of a line does not look into it.
-fn check_bytes(event: &EventTable, numbers: &NumbersTable, canonical: &CanonicalTable) -> Result<(), Fault> {
+fn check_bytes(
+    event: &EventTable,
+    numbers: &NumbersTable,
+    geometry: &GeometryTable,
+    canonical: &CanonicalTable,
+) -> Result<(), Fault> {
     let blind = "scheme `bytes` does not look into the line; only `[key]` has settings then";
     refuse(&event.strip, blind)?;
     refuse(&event.add, blind)?;
@@ -312,9 +331,40 @@ fn check_bytes(event: &EventTable, numbers: &NumbersTable, canonical: &Canonical
     refuse(&numbers.round_where, blind)?;
     refuse(&numbers.negative_zero, blind)?;
     refuse(&numbers.integral, blind)?;
+    refuse(&geometry.identity, blind)?;
+    refuse(&geometry.crs, blind)?;
+    refuse(&geometry.source_crs, blind)?;
     refuse(&canonical.members, blind)?;
     refuse(&canonical.separators, blind)?;
     refuse(&canonical.non_ascii, blind)
+}
+
+fn check_geometry(geometry: GeometryTable, settings: &mut Settings) -> Result<(), Fault> {
+    if settings.crs == CrsPolicy::AsIs {
+        let reason = "`source_crs` is where coordinates are brought from, and needs `crs = \"wgs84\"`";
+        return refuse(&geometry.source_crs, reason);
+    }
+    if settings.decimals.is_none() {
+        let reason = "`crs = \"wgs84\"` needs `decimals`: the last digits of what is computed are noise";
+        refuse(&geometry.crs, reason)?;
+    }
+    if let Some(name) = geometry.source_crs {
+        let span = name.span();
+        settings.source_crs = source_crs(name.get_ref()).map_err(|reason| Fault { span, reason })?;
+    }
+    Ok(())
+}
+
+/// The system of that name, as settings have it.
+pub(super) fn source_crs(name: &str) -> Result<Option<Crs>, String> {
+    match Crs::parse(name) {
+        Some(Crs::Wgs84) => Ok(None),
+        Some(crs) if crs.projection().is_some() => Ok(Some(crs)),
+        _ => Err(format!(
+            "`{name}` is no system that coordinates can be brought from; `EPSG:3857` is one, and so are most of the \
+             EPSG dataset"
+        )),
+    }
 }
 
 /// The length of a key of which `bytes` are asked for; 0 asks for the whole digest.

@@ -15,18 +15,20 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::crs::Crs;
 use crate::error::Error;
 pub use select::{Pointer, Selected, Source, Transform};
 use write::word;
 
 pub use settings::{
-    DuplicateNames, Hash, Integral, Members, NameSet, NegativeZero, NonAscii, NonFinite, Scheme, Separators,
-    Settings, Where,
+    CrsPolicy, DuplicateNames, Hash, Identity, Integral, Members, NameSet, NegativeZero, NonAscii, NonFinite,
+    Scheme, Separators, Settings, Where,
 };
 
 /// The texts of the built-in protocols, the default first.
-const BUILT_IN: [(&str, &str); 4] = [
+const BUILT_IN: [(&str, &str); 5] = [
     ("geojson-v1", include_str!("geojson-v1.toml")),
+    ("geojson-shape-v1", include_str!("geojson-shape-v1.toml")),
     ("feed-v1", include_str!("feed-v1.toml")),
     ("jcs-v1", include_str!("jcs-v1.toml")),
     ("bytes-v1", include_str!("bytes-v1.toml")),
@@ -66,6 +68,8 @@ pub struct Overrides {
     pub strip: Vec<String>,
     /// Strip only the members of `strip`.
     pub no_default_strip: bool,
+    /// Take the coordinates of events that name no system of their own to be in this one.
+    pub source_crs: Option<String>,
 }
 
 impl Protocol {
@@ -147,6 +151,14 @@ impl Protocol {
         if settings.decimals.is_some_and(|decimals| decimals > DECIMALS_MAX) {
             return Err(invalid(&self.name, format!("decimals must be from 0 to {DECIMALS_MAX}")));
         }
+        if let Some(name) = &overrides.source_crs {
+            if settings.crs != CrsPolicy::Wgs84 {
+                let reason =
+                    "it keys coordinates as they are; a source CRS needs a protocol with `crs = \"wgs84\"`";
+                return Err(invalid(&self.name, reason.to_owned()));
+            }
+            settings.source_crs = file::source_crs(name).map_err(|reason| invalid(&self.name, reason))?;
+        }
         settings.hash = overrides.hash.unwrap_or(settings.hash);
         let bytes = overrides.key_bytes.unwrap_or(settings.key_bytes);
         settings.key_bytes =
@@ -173,6 +185,9 @@ impl Protocol {
             name.push_str(&format!("+bytes={}", derived.key_bytes));
         }
         let own = &self.settings;
+        if derived.source_crs != own.source_crs {
+            name.push_str(&format!("+source_crs={}", derived.source_crs.unwrap_or(Crs::Wgs84)));
+        }
         if (&derived.strip, &derived.strip_pointers) != (&own.strip, &own.strip_pointers) {
             let pointers = derived.strip_pointers.iter().map(|pointer| quoted(&pointer.to_string()));
             let names: Vec<String> =
@@ -242,6 +257,10 @@ impl Protocol {
         count("canonical", "non_ascii", word(&own.non_ascii), word(&plain.non_ascii));
         count("event", "duplicate_names", word(&own.duplicate_names), word(&plain.duplicate_names));
         count("event", "non_finite", word(&own.non_finite), word(&plain.non_finite));
+        count("geometry", "identity", word(&own.identity), word(&plain.identity));
+        count("geometry", "crs", word(&own.crs), word(&plain.crs));
+        let source_crs = own.source_crs.unwrap_or(Crs::Wgs84).to_string();
+        count("geometry", "source_crs", source_crs, Crs::Wgs84.to_string());
         count("numbers", "where", word(&own.round_where), word(&plain.round_where));
         count("numbers", "negative_zero", word(&own.negative_zero), word(&plain.negative_zero));
         count("numbers", "integral", word(&own.integral), word(&plain.integral));

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::select::{Pointer, Selected};
+use crate::crs::Crs;
 
 /// An enumeration whose values are words of a protocol file; the first one is the default.
 macro_rules! words {
@@ -67,6 +68,27 @@ words! {
         Keep,
         /// Doubles of integral value, up to 2^53, are integers, as JavaScript writes them.
         Unify,
+    }
+}
+
+words! {
+    /// Which geometries are one.
+    Identity {
+        /// Those that are written with the same coordinates in the same order.
+        Serialization,
+        /// Those of one shape: where a ring starts, which way it goes, and the order of holes, of the
+        /// polygons of a `MultiPolygon` and of the points of a `MultiPoint` do not count.
+        Shape,
+    }
+}
+
+words! {
+    /// What becomes of coordinates that are not in WGS 84.
+    CrsPolicy {
+        /// They stay as they are.
+        AsIs,
+        /// They are brought to longitude and latitude in WGS 84.
+        Wgs84,
     }
 }
 
@@ -201,6 +223,12 @@ pub struct Settings {
     pub negative_zero: NegativeZero,
     /// Whether integral doubles are kept.
     pub integral: Integral,
+    /// Which geometries are one.
+    pub identity: Identity,
+    /// What becomes of coordinates that are not in WGS 84.
+    pub crs: CrsPolicy,
+    /// The system of events that name none; `None` is WGS 84.
+    pub source_crs: Option<Crs>,
     /// How canonical bytes are made.
     pub scheme: Scheme,
     /// The order of members, for [`Scheme::PythonJson`].

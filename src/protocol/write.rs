@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::Protocol;
 use super::select::{Selected, Source, Transform};
-use super::settings::Scheme;
+use super::settings::{CrsPolicy, Scheme};
+use crate::crs::Crs;
 
 /// The protocol as a file in which every setting is written out, with what it may be.
 pub(super) fn write(protocol: &Protocol) -> String {
@@ -52,6 +53,17 @@ pub(super) fn write(protocol: &Protocol) -> String {
         line(format!("negative_zero = {}", word(&settings.negative_zero)));
         line("# \"keep\" 17.0 apart from 17, or \"unify\" them.".to_owned());
         line(format!("integral = {}", word(&settings.integral)));
+    }
+    if parsed {
+        line("\n[geometry]".to_owned());
+        line("# Geometries of one \"serialization\" are one, or of one \"shape\".".to_owned());
+        line(format!("identity = {}", word(&settings.identity)));
+        line("# Coordinates \"as-is\", or brought to \"wgs84\" from what a `crs` member names.".to_owned());
+        line(format!("crs = {}", word(&settings.crs)));
+        if settings.crs == CrsPolicy::Wgs84 {
+            line("# The system of events that name none.".to_owned());
+            line(format!("source_crs = \"{}\"", settings.source_crs.unwrap_or(Crs::Wgs84)));
+        }
     }
     line("\n[canonical]".to_owned());
     line("# \"python-json\" (json.dumps), \"jcs\" (RFC 8785), or the \"bytes\" of the line.".to_owned());

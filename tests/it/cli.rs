@@ -118,7 +118,7 @@ fn wrong_settings_are_refused_with_what_is_allowed() {
     };
     check(
         &["--protocol", "geojson-v9"],
-        "there is no such protocol or file; built in are geojson-v1, feed-v1",
+        "there is no such protocol or file; built in are geojson-v1, geojson-shape-v1, feed-v1",
     );
     check(&["--key-bytes", "65"], "a blake2b key has at most 64 bytes");
     check(&["--hash", "sha256", "--key-bytes", "33"], "a sha256 key has at most 32 bytes");
@@ -154,7 +154,7 @@ fn the_report_counts_every_line_by_input() {
     let expected = |source: &str, counts: [u64; 7]| {
         let [bytes, lines, blank, events, unique, duplicates, rejected] = counts;
         serde_json::json!({"source": source, "bytes": bytes, "lines": lines, "blank": blank, "events": events,
-            "unique": unique, "duplicates": duplicates, "rejected": rejected})
+            "unique": unique, "duplicates": duplicates, "rejected": rejected, "foreign_crs": 0, "degenerate_rings": 0})
     };
     let without_reasons = |mut counts: Value| {
         counts.as_object_mut().unwrap().remove("rejected_by_reason");

@@ -14,6 +14,7 @@ mod protocols;
 mod readme;
 mod redelivery;
 mod reference;
+mod shape;
 mod streams;
 mod tool;
 mod vectors;

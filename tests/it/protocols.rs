@@ -296,6 +296,27 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
             "name = 'a'\ncanonical.scheme = 'bytes'\n[[select]]\nmember = 'x'\npointer = '/a'",
             "p.toml:3: scheme `bytes` does not look",
         ),
+        (
+            "name = 'a'\n[geometry]\nidentity = 'shapes'",
+            "p.toml:3: unknown variant `shapes`, expected `serialization` or `shape`",
+        ),
+        (
+            "name = 'a'\n[geometry]\ncrs = 'EPSG:4326'",
+            "p.toml:3: unknown variant `EPSG:4326`, expected `as-is` or `wgs84`",
+        ),
+        ("name = 'a'\n[geometry]\ncrs = 'wgs84'", "p.toml:3: `crs = \"wgs84\"` needs `decimals`"),
+        (
+            "name = 'a'\n[geometry]\nsource_crs = 'EPSG:3857'",
+            "p.toml:3: `source_crs` is where coordinates are brought",
+        ),
+        (
+            "name = 'a'\nnumbers.decimals = 8\n[geometry]\ncrs = 'wgs84'\nsource_crs = 'EPSG:4267'",
+            "p.toml:5: `EPSG:4267` is no system that coordinates can be brought from",
+        ),
+        (
+            "name = 'a'\ncanonical.scheme = 'bytes'\n[geometry]\nidentity = 'shape'",
+            "p.toml:4: scheme `bytes` does not look into the line",
+        ),
         ("name = 'a'\nname = 'b'", "p.toml:2: duplicate key"),
         ("name = ", "p.toml:1: "),
     ] {
@@ -324,6 +345,13 @@ fn a_fingerprint_is_of_the_meaning_and_not_of_the_text() {
         fingerprint("name = 'a'\nevent.strip = ['y', 'x']")
     );
     assert_eq!(fingerprint("name = 'a'\nkey.bytes = 0"), fingerprint("name = 'a'\nkey.bytes = 64"));
+    let from = |crs: &str| {
+        fingerprint(&format!(
+            "name = 'a'\nnumbers.decimals = 8\ngeometry = {{crs = 'wgs84', source_crs = '{crs}'}}"
+        ))
+    };
+    assert_eq!(from("EPSG:3857"), from("urn:ogc:def:crs:EPSG::3857"));
+    assert_eq!(from("EPSG:4326"), fingerprint("name = 'a'\nnumbers.decimals = 8\ngeometry.crs = 'wgs84'"));
     let mut all = vec![base];
     for other in [
         "event.strip = ['x']",
@@ -342,6 +370,9 @@ fn a_fingerprint_is_of_the_meaning_and_not_of_the_text() {
         "numbers = {decimals = 8, where = 'coordinates'}",
         "numbers.negative_zero = 'fold'",
         "numbers.integral = 'unify'",
+        "geometry.identity = 'shape'",
+        "numbers.decimals = 8\ngeometry.crs = 'wgs84'",
+        "numbers.decimals = 8\ngeometry = {crs = 'wgs84', source_crs = 'EPSG:3857'}",
         "canonical.scheme = 'jcs'",
         "canonical.scheme = 'bytes'",
         "canonical.members = 'as-written'",
@@ -369,10 +400,14 @@ fn what_is_shown_is_a_file_of_the_same_meaning() {
         "nested.toml",
         "name = 'nested'\nevent = {strip = ['/a/b~1c', 'x', '/~1y'], add = {t = 'x\\u0001', 'a b' = 1.5}}",
     );
+    folder.file(
+        "wgs84.toml",
+        "name = 'wgs84'\nnumbers.decimals = 7\ngeometry = {identity = 'shape', crs = 'wgs84', source_crs = 'EPSG:3857'}",
+    );
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let examples =
         ["checkout-v1.toml", "checkout-v2.toml"].map(|name| examples.join(name).display().to_string());
-    let files = ["own.toml", "nested.toml"].map(str::to_owned).into_iter().chain(examples);
+    let files = ["own.toml", "nested.toml", "wgs84.toml"].map(str::to_owned).into_iter().chain(examples);
     for name in &Protocol::built_in_names().map(str::to_owned).chain(files).collect::<Vec<_>>() {
         let shown = folder.run(&["protocol", "show", name]).expect_code(0).stdout;
         let shown = String::from_utf8(shown).unwrap();
