@@ -108,6 +108,27 @@ impl Canonicaliser {
         }
     }
 
+    /// Appends the canonical form of a part of the event to `out`, as if it stood inside `coordinates` or not.
+    pub(crate) fn write_part(
+        &mut self,
+        tape: &Tape<'_>,
+        index: usize,
+        in_coordinates: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Invalid> {
+        self.members.clear();
+        self.in_coordinates = in_coordinates;
+        self.write_value(tape, index, out)
+    }
+
+    /// The nodes of name and value of each member of an object that is written, in their order.
+    pub(crate) fn members(&mut self, tape: &Tape<'_>, index: usize) -> Result<Vec<(usize, usize)>, Invalid> {
+        self.members.clear();
+        let len = tape.members(index).count();
+        self.order_members(tape, index, len)?;
+        Ok(self.members.iter().map(|member| (member.name as usize, member.value as usize)).collect())
+    }
+
     /// Gives back what a long line needed.
     pub(crate) fn give_back(&mut self) {
         self.members = Vec::new();
@@ -178,9 +199,7 @@ impl Canonicaliser {
         out: &mut Vec<u8>,
     ) -> Result<(), Invalid> {
         let base = self.members.len();
-        self.collect_members(tape, index, len)?;
-        sort_members(tape, self.style.order, &mut self.members[base..]);
-        self.merge_repeated(tape, base)?;
+        self.order_members(tape, index, len)?;
         out.push(b'{');
         for position in base..self.members.len() {
             let Member { name, value, .. } = self.members[position];
@@ -202,6 +221,14 @@ impl Canonicaliser {
         out.push(b'}');
         self.members.truncate(base);
         Ok(())
+    }
+
+    /// Puts the members of the object at `index` on the stack, in the order in which they are written.
+    fn order_members(&mut self, tape: &Tape<'_>, index: usize, len: usize) -> Result<(), Invalid> {
+        let base = self.members.len();
+        self.collect_members(tape, index, len)?;
+        sort_members(tape, self.style.order, &mut self.members[base..]);
+        self.merge_repeated(tape, base)
     }
 
     /// Puts the members of the object at `index` on the stack, without those that are stripped.

@@ -29,6 +29,10 @@ pub(crate) enum Command {
     ///
     /// Exit codes: 0 every key is as recorded, 1 some are not, 2 trouble or wrong usage.
     Verify(Verify),
+    /// Say what a protocol makes of one event, stage by stage, or why two events are not one.
+    ///
+    /// Exit codes: 0 explained (two events: they are one), 1 two events are not one, 2 trouble or wrong usage.
+    Explain(Explain),
     /// Say which keys of captures stay, move, merge or split under another protocol, by setting.
     ///
     /// Exit codes: 0 every key stays, 1 some do not, 2 trouble or wrong usage.
@@ -117,6 +121,18 @@ pub(crate) struct Verify {
     pub(crate) record: PathBuf,
     #[command(flatten)]
     contract: Contract,
+}
+
+#[derive(Args)]
+pub(crate) struct Explain {
+    /// An event: a file that holds one, FILE:LINE, or - for standard input.
+    #[arg(value_name = "EVENT")]
+    pub(crate) event: String,
+    /// Another event, to be compared with it.
+    #[arg(value_name = "EVENT")]
+    pub(crate) other: Option<String>,
+    #[command(flatten)]
+    protocol: ProtocolOptions,
 }
 
 #[derive(Args)]
@@ -273,6 +289,12 @@ impl Verify {
 
     pub(crate) fn id(&self) -> &str {
         &self.contract.id
+    }
+}
+
+impl Explain {
+    pub(crate) fn protocol(&self) -> Result<Protocol, Error> {
+        self.protocol.resolve()
     }
 }
 

@@ -85,6 +85,8 @@ mod contract;
 
 mod compare;
 
+mod explain;
+
 #[doc(hidden)]
 pub mod stages;
 
@@ -94,6 +96,7 @@ pub use config::Config;
 pub use contract::{Verification, record, verify};
 pub use crs::Crs;
 pub use error::{Error, Invalid, Reason};
+pub use explain::{Difference, Explanation, NumberChange, difference, explain, read_event};
 pub use key::{Key, Keyer};
 pub use meter::Meter;
 pub use pipeline::{dedup, keys};

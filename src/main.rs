@@ -12,7 +12,7 @@ use firstseen::{Config, Error, Meter, Protocol};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use cli::{Cli, Command, Compare, Dedup, ProtocolCommand};
+use cli::{Cli, Command, Compare, Dedup, Explain, ProtocolCommand};
 use progress::Progress;
 
 #[global_allocator]
@@ -53,6 +53,7 @@ fn run(command: &Command) -> Result<ExitCode, Error> {
                 return Ok(ExitCode::from(DIFFERENCE));
             }
         }
+        Command::Explain(explain) => return run_explain(explain),
         Command::Compare(compare) => return run_compare(compare),
         Command::Protocol(command) => return run_protocol(command),
     }
@@ -74,6 +75,26 @@ fn run_dedup(dedup: &Dedup) -> Result<(), Error> {
     }
     warn(&report.warnings());
     Ok(())
+}
+
+fn run_explain(explain: &Explain) -> Result<ExitCode, Error> {
+    let protocol = explain.protocol()?;
+    let invalid = |name: &str, invalid| Error::Usage(format!("{name}: {invalid}"));
+    let event = firstseen::read_event(&explain.event)?;
+    let Some(name) = &explain.other else {
+        let explanation =
+            firstseen::explain(&protocol, &event).map_err(|error| invalid(&explain.event, error))?;
+        print(&explanation.to_string())?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    if name == "-" && explain.event == "-" {
+        return Err(Error::Usage("standard input holds one of two events at most".to_owned()));
+    }
+    let other = firstseen::read_event(name)?;
+    let difference = firstseen::difference(&protocol, [&event, &other])
+        .map_err(|(which, error)| invalid([&explain.event, name][which], error))?;
+    print(&difference.to_string())?;
+    Ok(if difference.is_none() { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENCE) })
 }
 
 fn run_compare(compare: &Compare) -> Result<ExitCode, Error> {

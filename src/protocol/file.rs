@@ -218,7 +218,7 @@ fn resolve(file: File) -> Result<Protocol, Fault> {
 }
 
 /// Adds what is to be stripped: a name is one of a top-level member, and so is a pointer of one token.
-pub(super) fn resolve_strip(strip: &[String], settings: &mut Settings) -> Result<(), String> {
+pub(crate) fn resolve_strip(strip: &[String], settings: &mut Settings) -> Result<(), String> {
     let mut names = settings.strip.names().to_vec();
     for entry in strip {
         if !entry.starts_with('/') {

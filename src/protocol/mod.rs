@@ -17,6 +17,8 @@ use serde_json::{Value, json};
 
 use crate::crs::Crs;
 use crate::error::Error;
+pub(crate) use file::resolve_strip as add_strip;
+pub(crate) use select::child;
 pub use select::{Pointer, Selected, Source, Transform};
 use write::word;
 

@@ -36,8 +36,22 @@ impl Pointer {
 
 impl fmt::Display for Pointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.tokens.iter().try_for_each(|token| write!(f, "/{}", token.replace('~', "~0").replace('/', "~1")))
+        self.tokens.iter().try_for_each(|token| write!(f, "/{}", escaped(token)))
     }
+}
+
+fn escaped(token: &str) -> String {
+    token.replace('~', "~0").replace('/', "~1")
+}
+
+/// Calls `with` with a pointer that leads on to `token`, which it takes off again.
+pub(crate) fn child<T>(pointer: &mut String, token: &str, with: impl FnOnce(&mut String) -> T) -> T {
+    let length = pointer.len();
+    pointer.push('/');
+    pointer.push_str(&escaped(token));
+    let result = with(pointer);
+    pointer.truncate(length);
+    result
 }
 
 /// One member of the projection that is hashed in place of the event.

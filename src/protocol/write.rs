@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Protocol;
-use super::select::{Selected, Source, Transform};
+use super::select::{Selected, Source, Transform, child};
 use super::settings::{CrsPolicy, Scheme};
 use crate::crs::Crs;
 
@@ -115,7 +115,7 @@ fn write_selected(selected: &Selected) -> String {
 /// A top-level name, as a pointer where it would be taken for one.
 fn name_or_pointer(name: &str) -> String {
     match name.starts_with('/') {
-        true => format!("/{}", name.replace('~', "~0").replace('/', "~1")),
+        true => child(&mut String::new(), name, |pointer| pointer.clone()),
         false => name.to_owned(),
     }
 }

@@ -8,6 +8,7 @@ mod compare;
 mod contract;
 mod determinism;
 mod environment;
+mod explain;
 mod jcs;
 mod paths;
 mod protocols;
