@@ -172,10 +172,12 @@ fn leave_out(tape: &Tape<'_>, index: usize, tokens: &[String], left_out: &mut Ve
     }
 }
 
-/// An array index (RFC 6901, section 4): digits without a leading zero.
+/// An array index (RFC 6901, section 4): digits without a leading zero. One past the range is that
+/// of no element.
 fn array_index(token: &str) -> Option<usize> {
     let plain = token == "0" || !token.starts_with('0');
-    token.parse().ok().filter(|_| plain && token.bytes().all(|byte| byte.is_ascii_digit()))
+    let digits = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_digit());
+    (plain && digits).then(|| token.parse().unwrap_or(usize::MAX))
 }
 
 /// The first source that is truthy, or else the last one.

@@ -95,11 +95,8 @@ impl Scalar {
             Self::Integer(digits) => digits.parse().ok().filter(|value: &f64| value.is_finite()),
             Self::Text(text) => {
                 let c_space = |c: char| matches!(c, ' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r');
-                // CPython reads ASCII text the short way, with C's idea of white space.
-                let text = match text.is_ascii() {
-                    true => text.trim_matches(c_space),
-                    false => text.trim_matches(is_python_space),
-                };
+                // CPython makes spaces of white space past ASCII first, and then trims as C does.
+                let text = text.trim_matches(|c: char| c_space(c) || (!c.is_ascii() && c.is_whitespace()));
                 let digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
                 let bytes = text.as_bytes();
                 let underscores_between_digits = bytes.iter().enumerate().all(|(at, &byte)| {

@@ -113,6 +113,7 @@ pub fn explain(protocol: &Protocol, event: &[u8]) -> Result<Explanation, Invalid
 
     let mut trace = Trace {
         event,
+        selects: !settings.select.is_empty(),
         places: BTreeMap::new(),
         kept: BTreeSet::new(),
         canonicaliser: Canonicaliser::new(protocol),
@@ -131,6 +132,8 @@ pub fn explain(protocol: &Protocol, event: &[u8]) -> Result<Explanation, Invalid
 /// The stages of one event, compared.
 struct Trace<'a> {
     event: &'a [u8],
+    /// Whether the top level is made of what is selected.
+    selects: bool,
     /// Where in the event the strings, names and numbers are that start at a byte.
     places: BTreeMap<usize, String>,
     /// The bytes of the strings, names and numbers that are written.
@@ -200,6 +203,8 @@ impl Trace<'_> {
             let text = name_of(tape, name);
             match tape.byte_of(name) {
                 Some(byte) if byte > 1 => drop(self.kept.insert(byte)),
+                // Its value is a part of the event all the same.
+                _ if self.selects && index == 0 => {}
                 // What the protocol itself puts in has no place in the event.
                 _ => {
                     let written = self.text_of(tape, value, in_coordinates)?;
@@ -241,6 +246,7 @@ impl Trace<'_> {
             |(name, _): &(usize, usize)| tape.byte_of(*name).is_none_or(|byte| self.kept.contains(&byte));
         let kept: BTreeSet<String> =
             tape.members(index).filter(is_kept).map(|(name, _)| name_of(tape, name)).collect();
+        let is_reordered = self.explanation.reordered.contains(pointer);
         each_child(tape, index, pointer, &mut |name, value, pointer| {
             let name = name.map(|name| name_of(tape, name));
             let is_written = match &name {
@@ -251,6 +257,8 @@ impl Trace<'_> {
             let is_last = name.is_none_or(|name| tape.member(index, &name) == Some(value));
             match (is_written, is_last) {
                 (true, true) => self.find_left_out(tape, value, pointer),
+                // What closes a ring is written anew if the ring starts elsewhere.
+                (false, true) if is_reordered => {}
                 (true, false) => self.explanation.repeated.push(pointer.clone()),
                 (false, true) => self.explanation.stripped.push(pointer.clone()),
                 (false, false) => {}
@@ -265,7 +273,6 @@ impl Trace<'_> {
     }
 
     fn note_selected(&mut self, protocol: &Protocol, tape: &Tape<'_>) -> Result<(), Invalid> {
-        self.explanation.added.clear();
         for selected in &protocol.settings().select {
             let sources = selected.first_of.iter().map(|source| match source {
                 Source::Pointer(pointer, _) => pointer.to_string(),

@@ -207,13 +207,16 @@ impl Style {
             return false;
         }
         let end = ring.len() - 1;
+        let first = ring[0].node;
         let open = &mut ring[..end];
         if direction != right {
             open.reverse();
         }
         let start = least_rotation(end, |a, b| self.cmp_vertices(tape, &open[a], &open[b]));
         open.rotate_left(start);
-        ring[end] = ring[0];
+        if ring[0].node != first {
+            ring[end] = ring[0];
+        }
         true
     }
 }
