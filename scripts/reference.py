@@ -11,13 +11,18 @@ vectors are made by it, and parity.py compares the built binary with it.
 """
 
 import argparse
+import functools
 import hashlib
 import json
 import math
+import re
 import sys
-import tomllib
+import unicodedata
 from decimal import Decimal
 from pathlib import Path
+
+from reference_geometry import Shapes
+from reference_protocol import ENVELOPE, Settings
 
 # Integers of any size are kept exactly; CPython's default stops at 4300 digits.
 sys.set_int_max_str_digits(0)
@@ -25,42 +30,11 @@ sys.set_int_max_str_digits(0)
 sys.setrecursionlimit(8000)
 
 DEPTH_MAX = 1024
-ENVELOPE = ("webhook_id", "delivery_id", "received_at", "timestamp",
-            "x-signature", "x-hub-signature-256", "attempt")
+MISSING = object()
 
 
 class Refused(Exception):
     """The line is no event."""
-
-
-class Settings:
-    def __init__(self, decimals=8, hash="blake2b", key_bytes=16, strip=ENVELOPE, duplicate_names="last",
-                 non_finite="accept", where="everywhere", negative_zero="keep", integral="keep",
-                 scheme="python-json", members="sorted", separators="compact", non_ascii="utf8", prefix=""):
-        self.decimals = decimals
-        self.hash = hash
-        self.key_bytes = key_bytes
-        self.strip = frozenset(strip)
-        self.duplicate_names = "reject" if scheme == "jcs" else duplicate_names
-        self.non_finite = "reject" if scheme == "jcs" else non_finite
-        self.where = where
-        self.negative_zero = negative_zero
-        self.integral = integral
-        self.scheme = scheme
-        self.members = members
-        self.separators = {"compact": (",", ":"), "spaced": (", ", ": ")}[separators]
-        self.ensure_ascii = non_ascii == "escape"
-        self.prefix = prefix
-
-    @classmethod
-    def from_toml(cls, text):
-        tables = tomllib.loads(text)
-        options = {"decimals": None, "strip": ()}
-        for table in ("event", "numbers", "canonical", "key"):
-            options |= tables.get(table, {})
-        if "bytes" in options:
-            options["key_bytes"] = options.pop("bytes")
-        return cls(**options)
 
 
 def depth(value):
@@ -73,6 +47,101 @@ def depth(value):
             children = node.values() if isinstance(node, dict) else node
             stack.extend((child, level + 1) for child in children)
     return deepest
+
+
+class Members(dict):
+    """An object that knows which names were repeated in it."""
+
+    def __init__(self, members, repeated=frozenset()):
+        super().__init__(members)
+        self.repeated = repeated
+
+    @classmethod
+    def parsed(cls, members):
+        """The first place of a name, with the last value, as any dictionary has it."""
+        names = [name for name, _ in members]
+        has_repeated = len(set(names)) < len(names)
+        return cls(members, {name for name in names if names.count(name) > 1} if has_repeated else frozenset())
+
+
+def stripped(value, pointers):
+    """A value without what the pointers lead to, each a tuple of tokens. Elements are counted as
+    they were before any was left out."""
+    left_out = {tokens[0] for tokens in pointers if len(tokens) == 1}
+
+    def inside(token, child):
+        deeper = {tokens[1:] for tokens in pointers if tokens[0] == token and len(tokens) > 1}
+        return stripped(child, deeper) if deeper else child
+
+    if isinstance(value, dict):
+        members = [(name, inside(name, member)) for name, member in value.items() if name not in left_out]
+        return Members(members, value.repeated - left_out)
+    if isinstance(value, list):
+        return [inside(str(index), element) for index, element in enumerate(value) if str(index) not in left_out]
+    return value
+
+
+def with_added(event, constants):
+    """A constant is put where the member of its name was, or else at the end."""
+    return Members(event | constants, event.repeated - constants.keys())
+
+
+def find(event, tokens):
+    """What `(event.get("body") or {}).get("id")` finds, where Python would raise nothing."""
+    value = event
+    for token in tokens:
+        if value is MISSING or not value:
+            return MISSING
+        if isinstance(value, dict):
+            value = value.get(token, MISSING)
+        elif isinstance(value, list) and re.fullmatch("0|[1-9][0-9]*", token):
+            value = value[int(token)] if int(token) < len(value) else MISSING
+        else:
+            raise Refused("a parent that has no members")
+    return value
+
+
+def pick(event, sources):
+    """The first source that is truthy, or else the last one."""
+    for tokens, constant in sources:
+        value = find(event, tokens) if tokens else MISSING
+        value = constant if value is MISSING else value
+        if value:
+            break
+    return value
+
+
+def transformed(value, transform):
+    if isinstance(value, (list, dict)):
+        raise Refused("a container to be transformed")
+    if transform == "str":
+        return str(value)
+    if isinstance(transform, dict):
+        return fixed(value, transform["fixed"])
+    if not isinstance(value, str):
+        raise Refused("no text")
+    if transform == "nfc":
+        return unicodedata.normalize("NFC", value)
+    return value.strip() if transform == "strip" else value.lower()
+
+
+def fixed(value, decimals):
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Refused("no number") from error
+    # float() reads digits of every script, which firstseen does not.
+    if isinstance(value, str) and not value.strip().isascii():
+        raise Refused("digits past ASCII")
+    return f"{number:.{decimals}f}"
+
+
+def projected(event, settings):
+    """What is hashed of an event, its numbers still as they were."""
+    if not settings.select:
+        return with_added(stripped(event, settings.strip), settings.add)
+    return Members((member, functools.reduce(transformed, transforms, pick(event, sources)))
+                   for member, sources, transforms in settings.select)
 
 
 def number(value, settings, in_coordinates):
@@ -90,15 +159,15 @@ def number(value, settings, in_coordinates):
     return value
 
 
-def normalised(value, settings, in_coordinates=False, strip=frozenset()):
-    """A value without the members to strip, and with its numbers as they are to be."""
+def normalised(value, settings, in_coordinates=False):
+    """A value with its numbers as they are to be."""
     if isinstance(value, list):
         return [normalised(element, settings, in_coordinates) for element in value]
     if isinstance(value, dict):
-        if settings.duplicate_names == "reject" and value.repeated - strip:
+        if settings.duplicate_names == "reject" and value.repeated:
             raise Refused("repeated name")
         return {name: normalised(member, settings, in_coordinates or name == "coordinates")
-                for name, member in value.items() if name not in strip}
+                for name, member in value.items()}
     return value if isinstance(value, bool) else number(value, settings, in_coordinates)
 
 
@@ -137,13 +206,9 @@ def jcs(value):
     return json.dumps(value, ensure_ascii=False)
 
 
-class Members(dict):
-    """An object that remembers which names were repeated in it."""
-
-    def __init__(self, members):
-        super().__init__(members)
-        names = [name for name, _ in members]
-        self.repeated = {name for name in names if names.count(name) > 1} if len(self) < len(names) else set()
+def order_geometries(event, settings):
+    shapes = Shapes(lambda value: number(value, settings, in_coordinates=True), all_doubles=settings.scheme == "jcs")
+    shapes.walk(event, skipped={tokens[0] for tokens in settings.strip if len(tokens) == 1})
 
 
 def canonical(line, settings):
@@ -151,12 +216,14 @@ def canonical(line, settings):
     try:
         if settings.scheme == "bytes":
             return line
-        event = json.loads(line.decode("utf-8"), object_pairs_hook=Members)
+        event = json.loads(line.decode("utf-8"), object_pairs_hook=Members.parsed)
         if not isinstance(event, dict):
             raise Refused("not an object")
         if depth(event) > DEPTH_MAX:
             raise Refused("too deep")
-        kept = normalised(event, settings, strip=settings.strip)
+        if settings.identity == "shape":
+            order_geometries(event, settings)
+        kept = normalised(projected(event, settings), settings)
         if settings.scheme == "jcs":
             return jcs(kept).encode("utf-8")
         text = json.dumps(kept, sort_keys=settings.members == "sorted", separators=settings.separators,
@@ -194,7 +261,7 @@ def add_settings(parser):
 
 def settings_of(args):
     if args.protocol:
-        return Settings.from_toml(Path(args.protocol).read_text())
+        return Settings.from_toml(Path(args.protocol).read_text(encoding="utf-8"))
     strip = () if args.no_default_strip else ENVELOPE
     return Settings(args.decimals, args.hash, args.key_bytes, (*strip, *args.strip))
 
