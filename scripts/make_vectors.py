@@ -8,7 +8,8 @@ A group that is there stays as it is: golden vectors do not change when a genera
 
 A file is a named group: its settings, and its cases. A case is an input (text, or `input_hex` where
 it is not UTF-8) and, for each of the settings, the canonical text and the key, or null where the
-line is refused.
+line is refused. The groups in `protocols` have, in place of settings, the text of one protocol file
+for all cases; their keys have its prefix.
 """
 
 import json
@@ -17,6 +18,7 @@ import sys
 from pathlib import Path
 
 import nasty
+import protocol_vectors
 import reference
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "vectors"
@@ -91,14 +93,21 @@ def groups():
     yield "events-sampled", sampled(lambda rng: nasty.event(rng).encode(), 60, 3)
 
 
-def case(line, settings):
+def all_groups():
+    """Where each group is, and the group without the results of its cases."""
+    for name, lines in groups():
+        yield FOLDER / f"{name}.json", {"group": name, "settings": SETTINGS}, lines
+    for name, text, lines in protocol_vectors.groups():
+        yield FOLDER / "protocols" / f"{name}.json", {"group": name, "protocol": text}, lines
+
+
+def case(line, group):
     try:
         entry = {"input": line.decode("utf-8")}
     except UnicodeDecodeError:
         entry = {"input_hex": line.hex()}
     entry["results"] = []
-    for options in settings:
-        setting = reference.Settings(**options)
+    for setting in settings_of(group):
         try:
             text = reference.canonical(line, setting)
             entry["results"].append({"canonical": text.decode("utf-8"), "key": reference.key(text, setting)})
@@ -107,25 +116,30 @@ def case(line, settings):
     return entry
 
 
+def settings_of(group):
+    if "protocol" in group:
+        return [reference.Settings.from_toml(group["protocol"])]
+    return [reference.Settings(**options) for options in group["settings"]]
+
+
 def line_of(entry):
     return entry["input"].encode() if "input" in entry else bytes.fromhex(entry["input_hex"])
 
 
 def main():
     check = sys.argv[1:] == ["--check"]
-    FOLDER.mkdir(parents=True, exist_ok=True)
     cases = 0
-    for name, lines in groups():
-        path = FOLDER / f"{name}.json"
+    for path, group, lines in all_groups():
         if path.exists():
             group = json.loads(path.read_text())
             for entry in group["cases"]:
-                if entry != case(line_of(entry), group["settings"]):
+                if entry != case(line_of(entry), group):
                     sys.exit(f"{path.name} is not what the reference gives for {entry}")
         elif check:
             sys.exit(f"{path.name} is missing; run scripts/make_vectors.py")
         else:
-            group = {"group": name, "settings": SETTINGS, "cases": [case(line, SETTINGS) for line in lines]}
+            group["cases"] = [case(line, group) for line in lines]
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(group, indent=0, ensure_ascii=True) + "\n")
         cases += len(group["cases"])
     print(f"{cases} vectors")
