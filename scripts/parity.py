@@ -61,6 +61,7 @@ PART_PROTOCOLS = (
     *(f'select = [{{member = "x", pointer = "/a", transforms = {transforms}}}]\n[numbers]\ndecimals = 3\n' for transforms in (
         '["strip"]', '["lower"]', '["nfc"]', '["str"]', '[{fixed = 0}]', '[{fixed = 2}]', '[{fixed = 323}]', '["str", "nfc", "lower", "strip"]')),
     'select = [{member = "x", first_of = ["/a", "/b", {value = "0"}], transforms = ["str", {fixed = 3}]}]\n',
+    'select = [{member = "x", pointer = "/a", transforms = [{sort_by = "/a"}]}]\n',
     'select = [{member = "x", first_of = ["/b", "/a"], transforms = ["strip", "lower"]}]\n[canonical]\nnon_ascii = "escape"\n',
     'select = [{member = "x", pointer = "/a", default = " İ ", transforms = ["lower", "nfc", "strip", "str"]}]\n[canonical]\nnon_ascii = "escape"\n',
 )

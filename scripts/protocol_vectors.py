@@ -129,6 +129,11 @@ def selections():
         yield f"select-fixed-{decimals}", select("x", pointer="/a", transforms=[{"fixed": decimals}]), numerals
     yield "select-fixed-323", select("x", pointer="/a", transforms=[{"fixed": 323}]), [
         f'{{"a":{text}}}' for text in ("0.1", "5e-324", "2.2250738585072014e-308", "1e22", "17", "true")]
+    yield "select-sort-by", select("x", {"member": "y", "first_of": ["/b", {"value": []}], "transforms": [{"sort_by": "/k/0"}]},
+                                   pointer="/a", transforms=[{"sort_by": "/k"}]), [
+        '{"a":[{"k":"b","n":1},{"n":2,"k":"a"},{"k":"b","n":0}]}', '{"a":[]}', '{"a":[{"k":"\\ud800"},{"k":"\uffff"},{"k":"\U00010000"},{"k":""}]}',
+        '{"a":[{"k":"a"},{"k":1}]}', '{"a":[{"k":"a"},{}]}', '{"a":[{"k":"a"},17]}', '{"a":[null]}', '{"a":{"k":"a"}}', '{"a":null}', "{}",
+        '{"a":[{"k":"b","k":"a"},{"k":"aa"}],"b":[{"k":["x"]},{"k":["w",1]}]}', '{"a":[],"b":[{"k":[]}]}']
     yield "select-transforms-in-order", select("x", pointer="/a", transforms=["str", "strip", "lower", "nfc"]), [*given, *of_a]
     yield "select-transforms-of-constants", select(
         "x", {"member": "y", "first_of": ["/b", {"value": 0.5}], "transforms": [{"fixed": 0}]}, pointer="/a", default=True, transforms=["str"]), [

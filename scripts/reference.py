@@ -112,6 +112,8 @@ def pick(event, sources):
 
 
 def transformed(value, transform):
+    if isinstance(transform, dict) and "sort_by" in transform:
+        return sorted_by(value, transform["sort_by"])
     if isinstance(value, (list, dict)):
         raise Refused("a container to be transformed")
     if transform == "str":
@@ -123,6 +125,13 @@ def transformed(value, transform):
     if transform == "nfc":
         return unicodedata.normalize("NFC", value)
     return value.strip() if transform == "strip" else value.lower()
+
+
+def sorted_by(value, tokens):
+    keys = [find(element, tokens) for element in value] if isinstance(value, list) else [None]
+    if not all(isinstance(key, str) for key in keys):
+        raise Refused("what is not sorted by strings")
+    return [element for _, element in sorted(zip(keys, value), key=lambda pair: pair[0])]
 
 
 def fixed(value, decimals):

@@ -159,6 +159,8 @@ def selected(table):
     if any(constant is not None and not is_constant(constant) for _, constant in sources):
         raise ValueError(f"no constant: {table}")
     transforms = table.get("transforms", [])
+    if len(transforms) == 1 and isinstance(transforms[0], dict) and [*transforms[0]] == ["sort_by"]:
+        return table["member"], sources, [{"sort_by": tokens_of(transforms[0]["sort_by"])}]
     for transform in transforms:
         is_word = transform in ("strip", "lower", "nfc", "str")
         is_fixed = (isinstance(transform, dict) and [*transform] == ["fixed"]

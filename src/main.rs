@@ -108,7 +108,7 @@ fn run_compare(compare: &Compare) -> Result<ExitCode, Error> {
         print(&format!("{}\n", firstseen::heading()))?;
         comparisons.iter().try_for_each(|comparison| print(&format!("{comparison}\n")))?;
     }
-    let stay = comparisons.last().is_none_or(firstseen::Comparison::keys_stay);
+    let stay = comparisons.last().is_none_or(|all| all.keys_stay);
     Ok(if stay { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENCE) })
 }
 

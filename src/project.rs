@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::draft::Draft;
 use crate::error::{Invalid, Reason};
-use crate::protocol::{Pointer, Protocol, Selected, Settings, Source};
+use crate::protocol::{Pointer, Protocol, Selected, Settings, Source, Transform};
 use crate::tape::{ExactNode, Node, Tape};
 use crate::transform::Scalar;
 
@@ -121,16 +121,45 @@ fn push_selected(draft: &mut Draft, tape: &Tape<'_>, selected: &Selected) -> Res
     }
     let index = if let Picked::Node(index) = picked { index } else { 0 };
     let cannot = || tape.fault(index, Reason::Untransformable);
+    if let [Transform::SortBy(pointer)] = &selected.transforms[..] {
+        return push_sorted(draft, tape, &picked, pointer).ok_or_else(cannot);
+    }
     let mut scalar = match picked {
         Picked::Node(index) => Scalar::of_node(tape.node(index)),
         Picked::Constant(value) => Scalar::of_constant(value),
     }
     .ok_or_else(cannot)?;
     for transform in &selected.transforms {
-        scalar = scalar.transform(*transform).ok_or_else(cannot)?;
+        scalar = scalar.transform(transform).ok_or_else(cannot)?;
     }
     push_scalar(draft, &scalar);
     Ok(())
+}
+
+/// Puts in the elements of an array by the strings that they have at a pointer; equal ones keep their
+/// order. `None` for what is no array, and where an element has no string there.
+fn push_sorted(draft: &mut Draft, tape: &Tape<'_>, picked: &Picked<'_>, pointer: &Pointer) -> Option<()> {
+    let index = match picked {
+        Picked::Node(index) if tape.is_array(*index) => *index,
+        Picked::Constant(value @ Value::Array(_)) => {
+            push_constant(draft, value);
+            return Some(());
+        }
+        _ => return None,
+    };
+    let key = |element| match tape.node(look_up(tape, element, pointer).ok()??) {
+        Node::Str(text) => Some(text.as_bytes()),
+        Node::LoneSurrogate { wtf8, .. } => Some(wtf8),
+        _ => None,
+    };
+    let keyed = tape.elements(index).map(|element| Some((key(element)?, element)));
+    // The order of UTF-8, and of WTF-8, is that of code points.
+    let mut keyed = keyed.collect::<Option<Vec<(&[u8], usize)>>>()?;
+    keyed.sort_by_key(|(key, _)| *key);
+    let open = draft.open();
+    keyed.iter().for_each(|(_, element)| draft.copy(tape, *element));
+    draft.close(open, keyed.len(), false);
+    Some(())
 }
 
 fn push_scalar(draft: &mut Draft, scalar: &Scalar) {
@@ -186,7 +215,7 @@ fn pick<'a>(tape: &Tape<'_>, sources: &'a [Source]) -> Result<Picked<'a>, Invali
     for source in sources {
         picked = match source {
             Source::Constant(value) => Picked::Constant(value),
-            Source::Pointer(pointer, default) => match look_up(tape, pointer)? {
+            Source::Pointer(pointer, default) => match look_up(tape, 0, pointer)? {
                 Some(index) => Picked::Node(index),
                 None => Picked::Constant(default.as_ref().unwrap_or(&Value::Null)),
             },
@@ -202,10 +231,10 @@ fn pick<'a>(tape: &Tape<'_>, sources: &'a [Source]) -> Result<Picked<'a>, Invali
     Ok(picked)
 }
 
-/// The node that a pointer leads to. In what is falsy (a missing or null parent, as `or {}` in a
+/// The node that a pointer leads to from another one. In what is falsy (a missing or null parent, as `or {}` in a
 /// handler has it) nothing is found; what is truthy and has no members is a fault.
-fn look_up(tape: &Tape<'_>, pointer: &Pointer) -> Result<Option<usize>, Invalid> {
-    let mut index = 0;
+fn look_up(tape: &Tape<'_>, from: usize, pointer: &Pointer) -> Result<Option<usize>, Invalid> {
+    let mut index = from;
     for token in pointer.tokens() {
         let node = tape.node(index);
         match node {
@@ -228,7 +257,7 @@ fn look_up(tape: &Tape<'_>, pointer: &Pointer) -> Result<Option<usize>, Invalid>
 
 /// The text of the scalar that a pointer leads to, as `str` of Python has it.
 pub(crate) fn text_at(tape: &Tape<'_>, pointer: &Pointer) -> Option<String> {
-    let index = look_up(tape, pointer).ok()??;
+    let index = look_up(tape, 0, pointer).ok()??;
     Scalar::of_node(tape.node(index)).map(Scalar::python_str)
 }
 

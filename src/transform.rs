@@ -47,7 +47,7 @@ impl Scalar {
     }
 
     /// `None` where Python raises.
-    pub(crate) fn transform(self, transform: Transform) -> Option<Self> {
+    pub(crate) fn transform(self, transform: &Transform) -> Option<Self> {
         if let Self::Wtf8(text) = self {
             return transform_wtf8(&text, transform).map(Self::Wtf8);
         }
@@ -55,14 +55,14 @@ impl Scalar {
             (Transform::Strip, Self::Text(text)) => text.trim_matches(is_python_space).to_owned(),
             (Transform::Lower, Self::Text(text)) => text.to_lowercase(),
             (Transform::Nfc, Self::Text(text)) => text.nfc().collect(),
-            (Transform::Strip | Transform::Lower | Transform::Nfc, _) => return None,
+            (Transform::Strip | Transform::Lower | Transform::Nfc | Transform::SortBy(_), _) => return None,
             (Transform::Str, scalar) => scalar.python_str(),
             (Transform::Fixed(decimals), scalar) => {
                 let value = scalar.python_float()?;
                 match value {
                     _ if value.is_nan() => "nan".to_owned(),
                     _ if value.is_infinite() => if value > 0.0 { "inf" } else { "-inf" }.to_owned(),
-                    _ => format!("{value:.*}", usize::from(decimals)),
+                    _ => format!("{value:.*}", usize::from(*decimals)),
                 }
             }
         }))
@@ -110,7 +110,7 @@ impl Scalar {
 }
 
 /// Transforms text around its lone surrogates, which stay what they are.
-fn transform_wtf8(text: &[u8], transform: Transform) -> Option<Vec<u8>> {
+fn transform_wtf8(text: &[u8], transform: &Transform) -> Option<Vec<u8>> {
     let map = |change: &dyn Fn(&str) -> String| {
         let chunks = text.utf8_chunks();
         chunks.flat_map(|chunk| [change(chunk.valid()).as_bytes(), chunk.invalid()].concat()).collect()
@@ -119,7 +119,7 @@ fn transform_wtf8(text: &[u8], transform: Transform) -> Option<Vec<u8>> {
         Transform::Str => Some(text.to_vec()),
         Transform::Lower => Some(map(&str::to_lowercase)),
         Transform::Nfc => Some(map(&|text| text.nfc().collect())),
-        Transform::Fixed(_) => None,
+        Transform::Fixed(_) | Transform::SortBy(_) => None,
         Transform::Strip => {
             let first = text.utf8_chunks().next().map_or("", |chunk| chunk.valid());
             let last = text.utf8_chunks().last().filter(|chunk| chunk.invalid().is_empty());

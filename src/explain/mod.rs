@@ -282,6 +282,7 @@ impl Trace<'_> {
             for transform in &selected.transforms {
                 from.push_str(&match transform {
                     Transform::Fixed(decimals) => format!(", fixed {decimals}"),
+                    Transform::SortBy(pointer) => format!(", sorted by {pointer}"),
                     other => format!(", {other:?}").to_lowercase(),
                 });
             }

@@ -335,7 +335,7 @@ fn changes_of_select(settings: &Settings, pointers: &[String]) -> Vec<Change> {
             let text = format!("select {} with transform {word}", printable(&member));
             changes.push(Change::new(text, move |settings| {
                 let selected = settings.select.iter_mut().find(|selected| selected.member == member);
-                selected.into_iter().for_each(|selected| selected.transforms.push(transform));
+                selected.into_iter().for_each(|selected| selected.transforms.push(transform.clone()));
             }));
         }
     }

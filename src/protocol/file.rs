@@ -276,6 +276,9 @@ fn resolve_selected(table: SelectTable) -> Result<Selected, String> {
     if transforms.iter().find(too_long).is_some() {
         return Err(format!("`fixed` takes from 0 to {DECIMALS_MAX} decimals"));
     }
+    if transforms.len() > 1 && transforms.iter().any(|transform| matches!(transform, Transform::SortBy(_))) {
+        return Err("`sort_by` makes an array, which no other transform takes: it stands alone".to_owned());
+    }
     Ok(Selected { member, first_of, transforms })
 }
 

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A JSON Pointer (RFC 6901): where in an event a value is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Pointer {
     /// The reference tokens, unescaped.
     tokens: Vec<String>,
@@ -31,6 +32,20 @@ impl Pointer {
 
     pub(crate) fn tokens(&self) -> &[String] {
         &self.tokens
+    }
+}
+
+impl TryFrom<String> for Pointer {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Pointer> for String {
+    fn from(pointer: Pointer) -> Self {
+        pointer.to_string()
     }
 }
 
@@ -76,8 +91,8 @@ pub enum Source {
 }
 
 /// What is done to a selected value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Transform {
     /// `str.strip` of Python: white space around it, and U+001C to U+001F.
     Strip,
@@ -89,6 +104,8 @@ pub enum Transform {
     Str,
     /// `f"{float(value):.Nf}"` of Python.
     Fixed(u16),
+    /// `sorted` of Python, by the string that each element of an array has there. It stands alone.
+    SortBy(Pointer),
 }
 
 impl Selected {

@@ -106,6 +106,7 @@ fn write_selected(selected: &Selected) -> String {
     };
     let transform = |transform: &Transform| match transform {
         Transform::Fixed(decimals) => format!("{{ fixed = {decimals} }}"),
+        Transform::SortBy(pointer) => format!("{{ sort_by = {} }}", quoted(&pointer.to_string())),
         plain => word(plain),
     };
     let transforms = selected.transforms.iter().map(transform).collect::<Vec<_>>().join(", ");

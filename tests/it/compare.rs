@@ -7,24 +7,30 @@ use serde_json::Value;
 use crate::tool::Folder;
 
 /// Checkouts that show what a clean-up of their key can do: `a1` and `a2` are one checkout and its
-/// retry; `b` and `c` differ in the form of the total only; `d` and `e` in a combining accent.
+/// retry; `b` and `c` differ in the form of the total only; `d` and `e` in a combining accent; `f` and `g` in the order of their items.
 const CAPTURES: &str = r#"{"delivery_id":"a1","delivery_attempt":1,"body":{"order_id":"O-1","total":10.5,"customer":{"email":"x@y.z"},"items":[{"sku":"A"}]}}
 {"delivery_id":"a2","delivery_attempt":2,"body":{"order_id":"O-1","total":10.5,"customer":{"email":"x@y.z"},"items":[{"sku":"A"}]}}
 {"delivery_id":"b","delivery_attempt":1,"body":{"order_id":"O-2","total":7.5,"customer":{"email":"x@y.z"},"items":[]}}
 {"delivery_id":"c","delivery_attempt":1,"body":{"order_id":"O-2","total":"7.50","customer":{"email":"x@y.z"},"items":[]}}
 {"delivery_id":"d","delivery_attempt":1,"body":{"order_id":"O-3","customer":{"email":"é@y.z"}}}
 {"delivery_id":"e","delivery_attempt":1,"body":{"order_id":"O-3","customer":{"email":"e\u0301@y.z"}}}
+{"delivery_id":"f","delivery_attempt":1,"body":{"order_id":"O-4","items":[{"sku":"A"},{"sku":"B"}]}}
+{"delivery_id":"g","delivery_attempt":1,"body":{"order_id":"O-4","items":[{"sku":"B"},{"sku":"A"}]}}
 "#;
 
-/// What `compare` says of each setting: kept, renamed, merged, split, rejected.
-fn compared(folder: &Folder, from: &str, to: &str) -> (Option<i32>, Vec<(String, [u64; 5])>) {
+type Row = (String, [u64; 5], String);
+
+/// What `compare` says of each setting: kept, renamed, merged, split, rejected; and the advice.
+fn compared(folder: &Folder, from: &str, to: &str) -> (Option<i32>, Vec<Row>) {
     let run = folder.run(&["compare", "--from", from, "--to", to, "captures.jsonl", "--json"]);
     let comparisons: Vec<Value> =
         serde_json::from_slice(&run.stdout).unwrap_or_else(|_| panic!("{}", run.stderr));
     let counts = |comparison: &Value| {
         ["kept", "renamed", "merged", "split", "rejected"].map(|name| comparison[name].as_u64().unwrap())
     };
-    let named = |comparison: &Value| (comparison["setting"].as_str().unwrap().to_owned(), counts(comparison));
+    let text = |comparison: &Value, name: &str| comparison[name].as_str().unwrap().to_owned();
+    let named =
+        |comparison: &Value| (text(comparison, "setting"), counts(comparison), text(comparison, "advice"));
     (run.code, comparisons.iter().map(named).collect())
 }
 
@@ -42,31 +48,57 @@ fn checkout() -> (Folder, String) {
 fn each_change_of_a_handler_is_told_for_what_it_is() {
     let (folder, v1) = checkout();
     let attempt = v1.split("# Every retry").next().unwrap().to_owned();
-    for (changed, setting, expected) in [
-        (v1.clone() + "\n# another comment\n", "", [6, 0, 0, 0, 0]),
-        (attempt, "select attempt", [0, 4, 2, 0, 0]),
-        (v1.replace("as-written", "sorted"), "canonical.members", [0, 6, 0, 0, 0]),
-        (v1.replace("spaced", "compact"), "canonical.separators", [0, 6, 0, 0, 0]),
+    let stays = "every key stays";
+    let migrates = "same events, new keys: needs a migration of the seen store";
+    let merges = "merges distinct events: only right if they are one";
+    let both = "merges distinct events: only right if they are one; other keys move: needs a migration of the seen store";
+    for (what, changed, setting, expected, advice) in [
+        ("the same dump, put into a function", v1.clone() + "\n# a comment\n", "", [8, 0, 0, 0, 0], stays),
+        ("attempt dropped", attempt, "select attempt", [0, 6, 2, 0, 0], both),
         (
+            "sort_keys=True",
+            v1.replace("as-written", "sorted"),
+            "canonical.members",
+            [0, 8, 0, 0, 0],
+            migrates,
+        ),
+        ("separators", v1.replace("spaced", "compact"), "canonical.separators", [0, 8, 0, 0, 0], migrates),
+        (
+            "two decimals",
             v1.replace("transforms = [\"str\"]", "transforms = [{ fixed = 2 }]"),
             "select total",
-            [0, 4, 2, 0, 0],
+            [0, 6, 2, 0, 0],
+            both,
         ),
-        (v1.replace("\"lower\"]", "\"lower\", \"nfc\"]"), "select email", [4, 0, 2, 0, 0]),
-        (v1.replace("\"sha256\"", "\"blake2b\""), "key.hash", [0, 6, 0, 0, 0]),
-        (v1.replace("inv:", "pay:"), "key.prefix", [0, 6, 0, 0, 0]),
+        (
+            "items sorted",
+            v1.replace("{ value = [] }]", "{ value = [] }]\ntransforms = [{ sort_by = \"/sku\" }]"),
+            "select items",
+            [6, 0, 2, 0, 0],
+            merges,
+        ),
+        (
+            "NFC on email",
+            v1.replace("\"lower\"]", "\"lower\", \"nfc\"]"),
+            "select email",
+            [6, 0, 2, 0, 0],
+            merges,
+        ),
+        ("another hash", v1.replace("\"sha256\"", "\"blake2b\""), "key.hash", [0, 8, 0, 0, 0], migrates),
+        ("another prefix", v1.replace("inv:", "pay:"), "key.prefix", [0, 8, 0, 0, 0], migrates),
     ] {
         folder.file("changed.toml", changed);
         let (code, comparisons) = compared(&folder, "v1.toml", "changed.toml");
-        assert_eq!(code, Some(i32::from(!setting.is_empty())), "{setting}");
-        let alone: Vec<_> = comparisons.iter().filter(|(name, _)| name == setting).collect();
-        assert_eq!(alone[0].1, expected, "{setting}: {comparisons:?}");
-        assert_eq!(comparisons.last().unwrap().1, expected, "{setting}: all together is that one change");
+        assert_eq!(code, Some(i32::from(!setting.is_empty())), "{what}");
+        let alone: Vec<_> = comparisons.iter().filter(|(name, ..)| name == setting).collect();
+        assert_eq!(alone[0].1, expected, "{what}: {comparisons:?}");
+        assert_eq!(alone[0].2, advice, "{what}");
+        assert_eq!(comparisons.last().unwrap().1, expected, "{what}: all together is that one change");
         let (_, back) = compared(&folder, "changed.toml", "v1.toml");
         let [kept, renamed, merged, split, rejected] = back.last().unwrap().1;
-        assert_eq!((merged, rejected), (0, 0), "{setting}, back: {back:?}");
+        assert_eq!((merged, rejected), (0, 0), "{what}, back: {back:?}");
         // What was two events merged is one event split.
-        assert_eq!((kept + renamed, split), (expected[0] + expected[1], expected[2] / 2), "{setting}, back");
+        assert_eq!((kept + renamed, split), (expected[0] + expected[1], expected[2] / 2), "{what}, back");
     }
 }
 
@@ -77,14 +109,14 @@ fn a_clean_up_is_taken_apart_into_its_changes() {
     let (code, comparisons) = compared(&folder, "v1.toml", &v2);
     assert_eq!(code, Some(1));
     let expected = [
-        ("canonical.members", [0, 6, 0, 0, 0]),
-        ("canonical.separators", [0, 6, 0, 0, 0]),
-        ("select attempt", [0, 4, 2, 0, 0]),
-        ("select total", [0, 4, 2, 0, 0]),
-        ("select order", [0, 6, 0, 0, 0]),
-        ("", [0, 2, 4, 0, 0]),
+        ("canonical.members", [0, 8, 0, 0, 0]),
+        ("canonical.separators", [0, 8, 0, 0, 0]),
+        ("select attempt", [0, 6, 2, 0, 0]),
+        ("select total", [0, 6, 2, 0, 0]),
+        ("select order", [0, 8, 0, 0, 0]),
+        ("", [0, 4, 4, 0, 0]),
     ];
-    let expected: Vec<_> = expected.into_iter().map(|(name, counts)| (name.to_owned(), counts)).collect();
+    let comparisons: Vec<_> = comparisons.iter().map(|(name, counts, _)| (name.as_str(), *counts)).collect();
     assert_eq!(comparisons, expected);
 }
 
@@ -94,14 +126,14 @@ fn deliveries_that_only_one_protocol_rejects_are_counted() {
     folder.file("captures.jsonl", "{\"a\":1,\"a\":2}\n{\"a\":NaN}\n{\"a\":1}\nno event\n");
     let (code, comparisons) = compared(&folder, "geojson-v1", "jcs-v1");
     assert_eq!(code, Some(1));
-    let of = |name: &str| comparisons.iter().find(|(setting, _)| setting == name).unwrap().1[4];
+    let of = |name: &str| comparisons.iter().find(|(setting, ..)| setting == name).unwrap().1[4];
     assert_eq!((of("event.duplicate_names"), of("event.non_finite"), of("")), (1, 1, 2));
     // An integer past the range of a double is no number of JCS, whether its shape is known or not.
     let big = "9".repeat(400);
     for first in ["a", "b"] {
         folder.file("captures.jsonl", format!("{{\"{first}\":1}}\n{{\"a\":{big}}}\n"));
         let (_, comparisons) = compared(&folder, "geojson-v1", "jcs-v1");
-        let scheme = comparisons.iter().find(|(setting, _)| setting == "canonical.scheme").unwrap();
+        let scheme = comparisons.iter().find(|(setting, ..)| setting == "canonical.scheme").unwrap();
         assert_eq!(scheme.1[4], 1, "{comparisons:?}");
     }
 }

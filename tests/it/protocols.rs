@@ -117,6 +117,16 @@ fn every_setting_does_what_it_says() {
             r#"{"x":"10.12"}"#,
         ),
         (
+            "select = [{member = 'x', pointer = '/a', transforms = [{sort_by = '/k'}]}]",
+            r#"{"a":[{"k":"b"},{"n":2,"k":"a"},{"k":"b","n":1}]}"#,
+            r#"{"x":[{"k":"a","n":2},{"k":"b"},{"k":"b","n":1}]}"#,
+        ),
+        (
+            "select = [{member = 'x', pointer = '/a', transforms = [{sort_by = '/k'}]}]",
+            r#"{"a":[{"k":1}]}"#,
+            "byte 2: a selected value that its transform cannot take",
+        ),
+        (
             "select = [{member = 'x', pointer = '/a', transforms = [{fixed = 0}]}]",
             r#"{"a":2.5}"#,
             r#"{"x":"2"}"#,
@@ -281,6 +291,14 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
             "unknown variant `upper`, expected one of `strip`",
         ),
         (
+            "name = 'a'\n[[select]]\nmember = 'x'\npointer = '/a'\ntransforms = ['str', {sort_by = '/k'}]",
+            "`sort_by` makes an array",
+        ),
+        (
+            "name = 'a'\n[[select]]\nmember = 'x'\npointer = '/a'\ntransforms = [{sort_by = 'k'}]",
+            "`k` is no JSON Pointer (RFC 6901)",
+        ),
+        (
             "name = 'a'\n[[select]]\nmember = 'x'\npointer = '/a'\ntransforms = [{fixed = 999}]",
             "`fixed` takes from 0 to 323",
         ),
@@ -397,6 +415,10 @@ fn what_is_shown_is_a_file_of_the_same_meaning() {
     let folder = Folder::new();
     folder.file("own.toml", "name = 'own'\nevent.strip = [\"a\\\"\\u007f\"]\nnumbers = {decimals = 2, where = 'coordinates'}\nkey.prefix = 'own:'");
     folder.file(
+        "sorted.toml",
+        "name = 'sorted'\nselect = [{member = 'x', pointer = '/a', transforms = [{sort_by = '/k~1'}]}]",
+    );
+    folder.file(
         "nested.toml",
         "name = 'nested'\nevent = {strip = ['/a/b~1c', 'x', '/~1y'], add = {t = 'x\\u0001', 'a b' = 1.5}}",
     );
@@ -407,7 +429,10 @@ fn what_is_shown_is_a_file_of_the_same_meaning() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let examples =
         ["checkout-v1.toml", "checkout-v2.toml"].map(|name| examples.join(name).display().to_string());
-    let files = ["own.toml", "nested.toml", "wgs84.toml"].map(str::to_owned).into_iter().chain(examples);
+    let files = ["own.toml", "nested.toml", "wgs84.toml", "sorted.toml"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(examples);
     for name in &Protocol::built_in_names().map(str::to_owned).chain(files).collect::<Vec<_>>() {
         let shown = folder.run(&["protocol", "show", name]).expect_code(0).stdout;
         let shown = String::from_utf8(shown).unwrap();
