@@ -231,8 +231,36 @@ def geometries():
     yield "geometry-shape-sampled", f"{shape}[numbers]\ndecimals = 2\n", [nasty.geometry(rng) for _ in range(40)]
 
 
+def systems():
+    """Coordinates in other reference systems."""
+    def event(crs, coordinates="[-8238310.24,4970071.58,17]"):
+        return f'{{"type":"Feature","crs":{crs},"geometry":{{"type":"Point","coordinates":{coordinates}}},"properties":{{"crs":1}}}}'
+
+    def name_of(name):
+        return f'{{"type":"name","properties":{{"name":"{name}"}}}}'
+
+    mercator, wgs84 = name_of("urn:ogc:def:crs:EPSG::3857"), name_of("urn:ogc:def:crs:OGC:1.3:CRS84")
+    point = '{"type":"Point","coordinates":[1113194.9,-273950.3]}'
+    ring = "[[0,0],[0,1000],[1000.0,1000],[0,0]]"
+    events = [
+        *(event(name_of(name)) for name in ("EPSG:3857", "epsg:3857", "urn:ogc:def:crs:EPSG::3857", "urn:x-ogc:def:crs:EPSG:3857",
+                                            "http://www.opengis.net/def/crs/EPSG/0/3857", "EPSG:4326", "OGC:CRS84", "EPSG:1", "", "WGS 84")),
+        *(event(crs) for crs in ("null", '"EPSG:3857"', "{}", '{"type":"name"}', '{"type":"link","properties":{"name":"EPSG:3857"}}')),
+        *(event(mercator, coordinates) for coordinates in ("[0,0]", "[1]", "null", '[1,"2"]', "[NaN,1]", "[1e3,2e3]", "[[1,2]]")),
+        event(wgs84, "null"), event(f'{mercator},"crs":{wgs84}'), event(f'{wgs84},"crs":{mercator}'), point,
+        f'{{"type":"FeatureCollection","crs":{mercator},"features":[{{"type":"Feature","geometry":{point}}},{{"type":"Feature","geometry":null}}]}}',
+        f'{{"type":"GeometryCollection","crs":{mercator},"geometries":[{point},{{"crs":{wgs84},{point[1:]}]}}',
+        f'{{"type":"Feature","geometry":{{"crs":{mercator},{point[1:]}}}', f'{{"type":"sighting","at":{{"crs":{mercator},{point[1:]}}}',
+        f'{{"type":"Polygon","crs":{mercator},"coordinates":[{ring}]}}', f'{{"type":"LineString","crs":{mercator},"coordinates":{ring}}}',
+        '{"type":"train","crs":"LHR"}', '{"type":"Feature","c\\u0072s":null}']
+    to_wgs84 = '[numbers]\ndecimals = 8\n[geometry]\ncrs = "wgs84"\n'
+    yield "geometry-wgs84", to_wgs84, events
+    yield "geometry-wgs84-shape", f'{to_wgs84}identity = "shape"\n[event]\nduplicate_names = "reject"\n', events
+    yield "geometry-source-crs", f'{to_wgs84}source_crs = "EPSG:3857"\n', events
+
+
 def groups():
     """Names, protocols, and lines."""
-    for group in (settings, selections, geometries):
+    for group in (settings, selections, geometries, systems):
         for name, text, lines in group():
             yield name, f'name = "{name}"\n{text}', [line.encode() for line in lines]

@@ -21,6 +21,7 @@ import unicodedata
 from decimal import Decimal
 from pathlib import Path
 
+from reference_crs import ToWgs84
 from reference_geometry import Shapes
 from reference_protocol import ENVELOPE, Settings
 
@@ -215,9 +216,12 @@ def jcs(value):
     return json.dumps(value, ensure_ascii=False)
 
 
-def order_geometries(event, settings):
-    shapes = Shapes(lambda value: number(value, settings, in_coordinates=True), all_doubles=settings.scheme == "jcs")
-    shapes.walk(event, skipped={tokens[0] for tokens in settings.strip if len(tokens) == 1})
+def settle_geometries(event, settings):
+    skipped = {tokens[0] for tokens in settings.strip if len(tokens) == 1}
+    if settings.crs == "wgs84":
+        ToWgs84(settings.source_crs).walk(event, skipped)
+    if settings.identity == "shape":
+        Shapes(lambda value: number(value, settings, in_coordinates=True), settings.scheme == "jcs").walk(event, skipped)
 
 
 def canonical(line, settings):
@@ -230,8 +234,7 @@ def canonical(line, settings):
             raise Refused("not an object")
         if depth(event) > DEPTH_MAX:
             raise Refused("too deep")
-        if settings.identity == "shape":
-            order_geometries(event, settings)
+        settle_geometries(event, settings)
         kept = normalised(projected(event, settings), settings)
         if settings.scheme == "jcs":
             return jcs(kept).encode("utf-8")

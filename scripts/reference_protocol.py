@@ -8,6 +8,8 @@ import math
 import tomllib
 import unicodedata
 
+from reference_crs import named
+
 ENVELOPE = ("webhook_id", "delivery_id", "received_at", "timestamp",
             "x-signature", "x-hub-signature-256", "attempt")
 DECIMALS = range(324)
@@ -16,7 +18,7 @@ DIGEST_BYTES = {"blake2b": 64, "sha256": 32}
 # The settings that are one of a few words; the first one is the default.
 WORDS = {
     "event": {"duplicate_names": ("last", "reject"), "non_finite": ("accept", "reject")},
-    "geometry": {"identity": ("serialization", "shape"), "crs": ("as-is",)},
+    "geometry": {"identity": ("serialization", "shape"), "crs": ("as-is", "wgs84")},
     "numbers": {"where": ("everywhere", "coordinates"), "negative_zero": ("keep", "fold"), "integral": ("keep", "unify")},
     "canonical": {"scheme": ("python-json", "jcs", "bytes"), "members": ("sorted", "as-written"),
                   "separators": ("compact", "spaced"), "non_ascii": ("utf8", "escape")},
@@ -25,6 +27,7 @@ WORDS = {
 # The others, and the type of each.
 TYPES = {
     "event": {"strip": list, "add": dict},
+    "geometry": {"source_crs": str},
     "numbers": {"decimals": int},
     "key": {"bytes": int, "prefix": str},
 }
@@ -34,7 +37,7 @@ class Settings:
     """All that decides which events have one key, with the defaults of the command line."""
 
     def __init__(self, decimals=8, hash="blake2b", key_bytes=16, strip=ENVELOPE, add=(), select=(),
-                 duplicate_names="last", non_finite="accept", identity="serialization", where="everywhere",
+                 duplicate_names="last", non_finite="accept", identity="serialization", crs="as-is", source_crs="EPSG:4326", where="everywhere",
                  negative_zero="keep", integral="keep", scheme="python-json", members="sorted",
                  separators="compact", non_ascii="utf8", prefix=""):
         self.decimals = decimals
@@ -48,6 +51,8 @@ class Settings:
         self.duplicate_names = "reject" if scheme == "jcs" else duplicate_names
         self.non_finite = "reject" if scheme == "jcs" else non_finite
         self.identity = identity
+        self.crs = crs
+        self.source_crs = named(source_crs)
         self.where = where
         self.negative_zero = negative_zero
         self.integral = integral
@@ -73,8 +78,6 @@ class Settings:
         options = {"decimals": None, "strip": (), "select": select}
         for settings in file.values():
             options |= settings
-        # There is no other way than to leave positions as they are.
-        options.pop("crs", None)
         options["key_bytes"] = options.pop("bytes", 16)
         return cls(**options)
 
@@ -117,6 +120,11 @@ def check_together(file, select):
         excluded |= {"event.strip", "event.add"}
     if "numbers.decimals" not in names:
         excluded |= {"numbers.where"}
+    brings = file.get("geometry", {}).get("crs") == "wgs84"
+    if not brings:
+        excluded |= {"geometry.source_crs"}
+    if brings and "numbers.decimals" not in names:
+        raise ValueError("what is computed has to be rounded")
     if excluded & names:
         raise ValueError(f"other settings leave no room for {sorted(excluded & names)}")
     if key.get("bytes", 0) > DIGEST_BYTES[key.get("hash", "blake2b")]:
