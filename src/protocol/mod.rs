@@ -300,35 +300,49 @@ impl Protocol {
     #[must_use]
     pub fn lints(&self) -> Vec<String> {
         let mut lints = self.warnings();
-        lints.extend(self.settings.select.iter().flat_map(suspicions));
+        lints.extend(self.settings.select.iter().flat_map(selected_suspicions));
+        // A constant may be called what it will: it is the same in every delivery.
+        let added = self.settings.add.iter().filter(|(name, _)| looks_like(&SECRETS, name));
+        lints.extend(added.map(|(name, _)| secret(name)));
         lints
     }
 }
 
 /// What the names in a selected member look like.
-fn suspicions(selected: &Selected) -> Vec<String> {
-    const SECRETS: [&str; 6] = ["token", "authorization", "password", "secret", "card", "cookie"];
-    const ENVELOPE: [&str; 5] = ["attempt", "retry", "received", "signature", "delivery"];
-    let mut names = vec![selected.member.to_ascii_lowercase()];
+fn selected_suspicions(selected: &Selected) -> Vec<String> {
+    let mut names = vec![selected.member.as_str()];
     for source in &selected.first_of {
         if let Source::Pointer(pointer, _) = source {
-            names.extend(pointer.tokens().iter().map(|token| token.to_ascii_lowercase()));
+            names.extend(pointer.tokens().iter().map(String::as_str));
         }
     }
-    let like = |words: &[&str]| names.iter().any(|name| words.iter().any(|word| name.contains(word)));
+    suspicions(&selected.member, &names)
+}
+
+const SECRETS: [&str; 6] = ["token", "authorization", "password", "secret", "card", "cookie"];
+const ENVELOPE: [&str; 5] = ["attempt", "retry", "received", "signature", "delivery"];
+
+fn looks_like(words: &[&str], name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    words.iter().any(|word| name.contains(word))
+}
+
+/// What the names of a hashed member look like, which is called `member`.
+fn suspicions(member: &str, names: &[&str]) -> Vec<String> {
     let mut suspicions = Vec::new();
-    if like(&SECRETS) {
-        let member = &selected.member;
-        suspicions
-            .push(format!("`{member}` looks like a secret: whoever stores the key stores a digest of it"));
+    if names.iter().any(|name| looks_like(&SECRETS, name)) {
+        suspicions.push(secret(member));
     }
-    if like(&ENVELOPE) {
-        let member = &selected.member;
+    if names.iter().any(|name| looks_like(&ENVELOPE, name)) {
         suspicions.push(format!(
             "`{member}` looks like a part of the envelope: every delivery would be another event"
         ));
     }
     suspicions
+}
+
+fn secret(member: &str) -> String {
+    format!("`{member}` looks like a secret: whoever stores the key stores a digest of it")
 }
 
 /// What tells one protocol from another. See [`Protocol::fingerprint`].

@@ -518,6 +518,16 @@ fn members_that_look_like_secrets_or_envelopes_are_named() {
     assert!(String::from_utf8(checked.stdout).unwrap().contains("`id` looks like a secret"));
 }
 
+#[test]
+fn a_constant_that_looks_like_a_secret_is_named_without_captures() {
+    let folder = Folder::new();
+    folder.file("p.toml", "name = 'p'\nevent.add = {api_token = 'x', attempt = 1}");
+    let run = folder.run(&["protocol", "check", "p.toml"]).expect_code(1);
+    let text = String::from_utf8(run.stdout).unwrap();
+    assert!(text.contains("warning: `api_token` looks like a secret"), "{text}");
+    assert_eq!(text.matches("warning").count(), 1, "{text}");
+}
+
 /// A constant looked like the marker of a value, and took that value's place in later lines.
 #[test]
 fn constants_that_look_like_markers_stay_constants() {
