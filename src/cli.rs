@@ -59,6 +59,13 @@ pub(crate) enum ProtocolCommand {
         /// A built-in's name, or a file.
         #[arg(value_name = "FILE")]
         name: String,
+        /// Captured deliveries, as for record. Members that differ between events that are otherwise
+        /// equal are named, and all that look like secrets or like a part of the envelope.
+        #[arg(long, value_name = "CAPTURES", num_args = 1..)]
+        captures: Vec<PathBuf>,
+        /// What deliveries are called by, as a JSON Pointer.
+        #[arg(long, value_name = "POINTER", default_value = "/delivery_id", requires = "captures")]
+        id: String,
     },
 }
 

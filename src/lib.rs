@@ -87,6 +87,8 @@ mod compare;
 
 mod explain;
 
+mod envelope;
+
 #[doc(hidden)]
 pub mod stages;
 
@@ -95,6 +97,7 @@ pub use compare::{Comparison, compare, heading};
 pub use config::Config;
 pub use contract::{Verification, record, verify};
 pub use crs::Crs;
+pub use envelope::{Differing, Findings, check};
 pub use error::{Error, Invalid, Reason};
 pub use explain::{Difference, Explanation, NumberChange, difference, explain, read_event};
 pub use key::{Key, Keyer};

@@ -124,14 +124,17 @@ fn run_protocol(command: &ProtocolCommand) -> Result<ExitCode, Error> {
             let protocol = Protocol::find(name)?;
             print(&format!("# Fingerprint: {}\n{}", protocol.fingerprint(), protocol.to_toml()))?;
         }
-        ProtocolCommand::Check { name } => {
+        ProtocolCommand::Check { name, captures, id } => {
             let protocol = Protocol::find(name)?;
+            let config = Config { inputs: captures.clone(), ..Config::new(protocol.clone()) };
+            let findings = if captures.is_empty() { None } else { Some(firstseen::check(&config, id)?) };
             print(&format!("{} is valid, fingerprint {}\n", protocol.name(), protocol.fingerprint()))?;
             let warnings = protocol.lints();
             for warning in &warnings {
                 print(&format!("warning: {warning}\n"))?;
             }
-            if !warnings.is_empty() {
+            findings.iter().try_for_each(|findings| print(&findings.to_string()))?;
+            if !warnings.is_empty() || findings.is_some_and(|findings| !findings.is_clean()) {
                 return Ok(ExitCode::from(DIFFERENCE));
             }
         }

@@ -327,13 +327,22 @@ fn looks_like(words: &[&str], name: &str) -> bool {
     words.iter().any(|word| name.contains(word))
 }
 
+pub(crate) fn looks_like_envelope(name: &str) -> bool {
+    looks_like(&ENVELOPE, name)
+}
+
+/// Whether a name looks like a secret, or like a part of the envelope.
+pub(crate) fn looks_suspicious(name: &str) -> bool {
+    looks_like(&SECRETS, name) || looks_like_envelope(name)
+}
+
 /// What the names of a hashed member look like, which is called `member`.
-fn suspicions(member: &str, names: &[&str]) -> Vec<String> {
+pub(crate) fn suspicions(member: &str, names: &[&str]) -> Vec<String> {
     let mut suspicions = Vec::new();
     if names.iter().any(|name| looks_like(&SECRETS, name)) {
         suspicions.push(secret(member));
     }
-    if names.iter().any(|name| looks_like(&ENVELOPE, name)) {
+    if names.iter().any(|name| looks_like_envelope(name)) {
         suspicions.push(format!(
             "`{member}` looks like a part of the envelope: every delivery would be another event"
         ));

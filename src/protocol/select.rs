@@ -30,6 +30,10 @@ impl Pointer {
         Ok(Self { tokens: tokens.split('/').map(unescape).collect::<Result<_, _>>()? })
     }
 
+    pub(crate) fn of(tokens: Vec<String>) -> Self {
+        Self { tokens }
+    }
+
     pub(crate) fn tokens(&self) -> &[String] {
         &self.tokens
     }

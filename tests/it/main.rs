@@ -7,6 +7,7 @@ mod cli;
 mod compare;
 mod contract;
 mod determinism;
+mod envelope;
 mod environment;
 mod explain;
 mod jcs;
