@@ -9,13 +9,46 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::config::Config;
-use crate::contract::{for_each_delivery, printable};
-use crate::error::Error;
+use crate::contract::for_each_delivery;
+use crate::error::{Error, printable};
 use crate::key::Keyer;
 use crate::protocol::{Protocol, Settings};
 
 /// Ids of examples that a comparison names, at most.
 const EXAMPLES_MAX: usize = 3;
+
+/// Two protocols, compared. It displays as a table for people.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Compared {
+    /// Deliveries that were looked at.
+    pub deliveries: u64,
+    /// Those that are events under one protocol, or under both.
+    pub events: u64,
+    /// Each setting that differs, alone; the last one is all together.
+    pub comparisons: Vec<Comparison>,
+}
+
+impl Compared {
+    /// Whether there were events, and every key stays.
+    #[must_use]
+    pub fn keys_stay(&self) -> bool {
+        self.events > 0 && self.comparisons.last().is_some_and(|all| all.keys_stay)
+    }
+}
+
+impl fmt::Display for Compared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", heading())?;
+        self.comparisons.iter().try_for_each(|comparison| writeln!(f, "{comparison}"))?;
+        let Self { deliveries, events, .. } = self;
+        writeln!(
+            f,
+            "looked at {deliveries} deliveries, of which {events} are events under one protocol or both"
+        )?;
+        if *events == 0 { writeln!(f, "nothing was compared") } else { Ok(()) }
+    }
+}
 
 /// What one change of settings does to the keys of the captures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -63,7 +96,7 @@ impl Comparison {
 /// The columns are those of [`heading`].
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let setting = if self.setting.is_empty() { "all together" } else { &self.setting };
+        let setting = if self.setting.is_empty() { "all together" } else { &printable(&self.setting) };
         let stay = if self.keys_stay { "yes" } else { "no" };
         write!(
             f,
@@ -81,8 +114,7 @@ impl fmt::Display for Comparison {
 }
 
 /// The first line of a table of comparisons.
-#[must_use]
-pub fn heading() -> String {
+fn heading() -> String {
     format!(
         "{:<24} {:<5} {:>6} {:>8} {:>7} {:>6} {:>9}  advice",
         "setting", "stay?", "kept", "renamed", "merged", "split", "rejected"
@@ -90,17 +122,12 @@ pub fn heading() -> String {
 }
 
 /// Compares two protocols on the captures that are the inputs of `config`; its own protocol does not
-/// matter. `id` is a JSON Pointer to what deliveries are called by. The last comparison is that of
-/// all settings together.
+/// matter. `id` is a JSON Pointer to what deliveries are called by.
 ///
 /// # Errors
 ///
 /// As [`record`](crate::record). Deliveries that are no events under a protocol are counted.
-pub fn compare(
-    config: &Config,
-    (from, to): (&Protocol, &Protocol),
-    id: &str,
-) -> Result<Vec<Comparison>, Error> {
+pub fn compare(config: &Config, (from, to): (&Protocol, &Protocol), id: &str) -> Result<Compared, Error> {
     let mut changes = changes(from.settings(), to.settings());
     changes.push((String::new(), to.settings().clone()));
     let mut keyers: Vec<Keyer> =
@@ -119,8 +146,11 @@ pub fn compare(
             keys.push(named(keyer.key(line), &settings.prefix));
         }
     })?;
+    let together = new.last().map_or(&[][..], Vec::as_slice);
+    let events = old.iter().zip(together).filter(|(old, new)| old.is_some() || new.is_some()).count();
     let comparisons = changes.into_iter().zip(&new);
-    Ok(comparisons.map(|((setting, _), new)| Comparison::of(setting, &ids, &old, new)).collect())
+    let comparisons = comparisons.map(|((setting, _), new)| Comparison::of(setting, &ids, &old, new));
+    Ok(Compared { deliveries: ids.len() as u64, events: events as u64, comparisons: comparisons.collect() })
 }
 
 impl Comparison {

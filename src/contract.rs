@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::analyse::{Analyst, KeyText, Product};
 use crate::config::Config;
-use crate::error::{Error, Invalid};
+use crate::error::{Error, Invalid, printable};
 use crate::input::{self, Message, ReadOptions, Source};
 use crate::meter::Meter;
 use crate::output::{Output, publish};
@@ -79,11 +79,6 @@ impl fmt::Display for Verification {
         }
         Ok(())
     }
-}
-
-/// An id as it is, or as JSON if it would do something to a terminal.
-pub(crate) fn printable(id: &str) -> String {
-    if id.chars().any(char::is_control) { serde_json::Value::from(id).to_string() } else { id.to_owned() }
 }
 
 /// Writes the record of the captures that are the inputs of `config` to its output. `id` is a JSON

@@ -253,3 +253,11 @@ fn describe(error: &io::Error) -> String {
         None => text,
     }
 }
+
+/// A text as it is, or as JSON if it would do something to a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    match text.chars().any(char::is_control) {
+        true => serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f"),
+        false => text.to_owned(),
+    }
+}

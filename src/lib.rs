@@ -93,7 +93,7 @@ mod envelope;
 pub mod stages;
 
 pub use analyse::KeyText;
-pub use compare::{Comparison, compare, heading};
+pub use compare::{Compared, Comparison, compare};
 pub use config::Config;
 pub use contract::{Verification, record, verify};
 pub use crs::Crs;

@@ -100,16 +100,14 @@ fn run_explain(explain: &Explain) -> Result<ExitCode, Error> {
 fn run_compare(compare: &Compare) -> Result<ExitCode, Error> {
     let (from, to) = (Protocol::find(&compare.from)?, Protocol::find(&compare.to)?);
     let config = Config { inputs: compare.captures.clone(), ..Config::new(from.clone()) };
-    let comparisons = firstseen::compare(&config, (&from, &to), &compare.id)?;
+    let compared = firstseen::compare(&config, (&from, &to), &compare.id)?;
     if compare.json {
         // Numbers and text always have a JSON form.
-        print(&format!("{}\n", serde_json::to_string_pretty(&comparisons).unwrap_or_default()))?;
+        print(&format!("{}\n", serde_json::to_string_pretty(&compared).unwrap_or_default()))?;
     } else {
-        print(&format!("{}\n", firstseen::heading()))?;
-        comparisons.iter().try_for_each(|comparison| print(&format!("{comparison}\n")))?;
+        print(&compared.to_string())?;
     }
-    let stay = comparisons.last().is_none_or(|all| all.keys_stay);
-    Ok(if stay { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENCE) })
+    Ok(if compared.keys_stay() { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENCE) })
 }
 
 fn run_protocol(command: &ProtocolCommand) -> Result<ExitCode, Error> {

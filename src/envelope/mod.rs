@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use crate::config::Config;
-use crate::contract::{for_each_delivery, printable};
-use crate::error::Error;
+use crate::contract::for_each_delivery;
+use crate::error::{Error, printable};
 use crate::key::Keyer;
 use crate::parse::Parser;
 use crate::protocol::{Protocol, Scheme, looks_suspicious, suspicions};

@@ -12,8 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::canonical::Canonicaliser;
-use crate::contract::printable;
-use crate::error::Invalid;
+use crate::error::{Invalid, printable};
 use crate::exact::ExactParser;
 use crate::geometry::{Geometer, Notes};
 use crate::key::Keyer;

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::canonical::Canonicaliser;
-use crate::contract::printable;
-use crate::error::Invalid;
+use crate::error::{Invalid, printable};
 use crate::exact::ExactParser;
 use crate::key::Keyer;
 use crate::protocol::{

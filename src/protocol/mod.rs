@@ -16,7 +16,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::crs::Crs;
-use crate::error::Error;
+use crate::error::{Error, printable};
 pub(crate) use file::resolve_strip as add_strip;
 pub(crate) use select::child;
 pub use select::{Pointer, Selected, Source, Transform};
@@ -303,7 +303,7 @@ impl Protocol {
         lints.extend(self.settings.select.iter().flat_map(selected_suspicions));
         // A constant may be called what it will: it is the same in every delivery.
         let added = self.settings.add.iter().filter(|(name, _)| looks_like(&SECRETS, name));
-        lints.extend(added.map(|(name, _)| secret(name)));
+        lints.extend(added.map(|(name, _)| secret(&printable(name))));
         lints
     }
 }
@@ -316,7 +316,7 @@ fn selected_suspicions(selected: &Selected) -> Vec<String> {
             names.extend(pointer.tokens().iter().map(String::as_str));
         }
     }
-    suspicions(&selected.member, &names)
+    suspicions(&printable(&selected.member), &names)
 }
 
 const SECRETS: [&str; 6] = ["token", "authorization", "password", "secret", "card", "cookie"];

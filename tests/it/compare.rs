@@ -23,8 +23,8 @@ type Row = (String, [u64; 5], String);
 /// What `compare` says of each setting: kept, renamed, merged, split, rejected; and the advice.
 fn compared(folder: &Folder, from: &str, to: &str) -> (Option<i32>, Vec<Row>) {
     let run = folder.run(&["compare", "--from", from, "--to", to, "captures.jsonl", "--json"]);
-    let comparisons: Vec<Value> =
-        serde_json::from_slice(&run.stdout).unwrap_or_else(|_| panic!("{}", run.stderr));
+    let compared: Value = serde_json::from_slice(&run.stdout).unwrap_or_else(|_| panic!("{}", run.stderr));
+    let comparisons = compared["comparisons"].as_array().unwrap();
     let counts = |comparison: &Value| {
         ["kept", "renamed", "merged", "split", "rejected"].map(|name| comparison[name].as_u64().unwrap())
     };
@@ -155,4 +155,16 @@ fn the_table_says_what_follows() {
         .run(&["compare", "--from", "geojson-v1", "--to", "geojson-v1", "captures.jsonl"])
         .expect_code(0);
     assert!(String::from_utf8(same.stdout).unwrap().contains("every key stays"));
+    // What has seen nothing is no pass.
+    folder.file("captures.jsonl", "no event\n\n[]\n");
+    let nothing = folder
+        .run(&["compare", "--from", "geojson-v1", "--to", "geojson-v1", "captures.jsonl"])
+        .expect_code(1);
+    let text = String::from_utf8(nothing.stdout).unwrap();
+    assert!(
+        text.ends_with(
+            "looked at 2 deliveries, of which 0 are events under one protocol or both\nnothing was compared\n"
+        ),
+        "{text}"
+    );
 }
