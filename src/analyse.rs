@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::error::Invalid;
 use crate::geometry::Notes;
 use crate::input::{Batch, Bytes};
-use crate::key::{Keyer, LONG_LINE_BYTES};
+use crate::key::{Key, Keyer, LONG_LINE_BYTES};
 use crate::meter::Meter;
 use crate::protocol::Protocol;
 use crate::seen::Claims;
@@ -62,6 +62,8 @@ pub(crate) struct Chunk {
     pub(crate) events: Vec<Line>,
     /// The keys of the events, for the filter.
     pub(crate) claims: Claims,
+    /// Those under each further protocol whose keys count too.
+    pub(crate) also: Vec<Claims>,
     /// The text about the events' keys.
     pub(crate) text: Vec<u8>,
     pub(crate) rejects: Vec<Reject>,
@@ -85,15 +87,23 @@ pub(crate) enum Fault {
 
 /// What a worker needs for itself: its buffers are reused from chunk to chunk.
 struct Workplace {
+    forms: Forms,
+    /// Those under further protocols, and which events have one.
+    also: Vec<(Forms, Vec<bool>)>,
+}
+
+/// The canonical forms of a chunk's events under one protocol, to be hashed together.
+struct Forms {
     keyer: Keyer,
-    /// The canonical forms of a chunk's events, to be hashed together, and where each ends.
     canonical: Vec<u8>,
+    /// Where each ends.
     ends: Vec<usize>,
 }
 
 /// Everything that analysis needs, shared by the workers.
 pub(crate) struct Analyst<'a> {
     protocol: &'a Protocol,
+    also: &'a [Protocol],
     product: Product,
     /// Whether lines that are no events are collected, or else end the run.
     collect_rejects: bool,
@@ -109,6 +119,7 @@ impl<'a> Analyst<'a> {
     pub(crate) fn new(config: &'a Config, product: Product, meter: &'a Meter) -> Self {
         Self {
             protocol: &config.protocol,
+            also: config.store.as_ref().map_or(&[], |store| &store.also),
             product,
             collect_rejects: config.rejects.is_some(),
             chunk_bytes: config.chunk_bytes.get(),
@@ -138,7 +149,7 @@ impl<'a> Analyst<'a> {
         // A worker that panicked took its workplace with it; the list is whole.
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let free = idle().pop();
-        let mut place = free.unwrap_or_else(|| Workplace::new(self.protocol));
+        let mut place = free.unwrap_or_else(|| Workplace::new(self.protocol, self.also));
         let mut chunk = Chunk::default();
         // A guess at the length of a line saves most of the growing.
         chunk.events.reserve(range.len() / 256);
@@ -158,9 +169,8 @@ impl<'a> Analyst<'a> {
                 break;
             }
         }
-        chunk.notes = place.keyer.take_notes();
-        place.hash_into(&mut chunk.claims);
-        chunk.claims.group_by_shard();
+        chunk.notes = place.forms.keyer.take_notes();
+        place.hash_into(&mut chunk);
         idle().push(place);
         chunk
     }
@@ -192,13 +202,20 @@ impl<'a> Analyst<'a> {
     }
 
     fn product(&self, place: &mut Workplace, line: &[u8], chunk: &mut Chunk) -> Result<(), Invalid> {
-        let Workplace { keyer, canonical, ends } = place;
+        let Workplace { forms: Forms { keyer, canonical, ends }, also } = place;
         let prefix = &self.protocol.settings().prefix;
         // Writing to memory cannot fail.
         match self.product {
             Product::Claim => {
                 keyer.append_canonical(line, canonical)?;
                 ends.push(canonical.len());
+                for (Forms { keyer, canonical, ends }, present) in also {
+                    let is_event = keyer.append_canonical(line, canonical).is_ok();
+                    present.push(is_event);
+                    if is_event {
+                        ends.push(canonical.len());
+                    }
+                }
             }
             Product::Text(KeyText::Key) => drop(writeln!(chunk.text, "{prefix}{}", keyer.key(line)?)),
             Product::Text(KeyText::Long) => {
@@ -217,13 +234,55 @@ impl<'a> Analyst<'a> {
 }
 
 impl Workplace {
+    fn new(protocol: &Protocol, also: &[Protocol]) -> Self {
+        Self {
+            forms: Forms::new(protocol),
+            also: also.iter().map(|other| (Forms::new(other), Vec::new())).collect(),
+        }
+    }
+
+    /// Hashes the canonical forms there are.
+    fn hash_into(&mut self, chunk: &mut Chunk) {
+        self.forms.hash(|key| chunk.claims.push(key));
+        chunk.claims.group_by_shard();
+        for (forms, present) in &mut self.also {
+            let mut claims = Claims::default();
+            let mut present = present.drain(..);
+            forms.hash(|key| {
+                // Before each key stand the events that have none.
+                present.by_ref().take_while(|is_event| !is_event).for_each(|_| claims.push_absent());
+                claims.push(key);
+            });
+            present.for_each(|_| claims.push_absent());
+            claims.group_by_shard();
+            chunk.also.push(claims);
+        }
+    }
+}
+
+impl Chunk {
+    /// Whether a key of the event had been claimed before, under any protocol.
+    pub(crate) fn is_duplicate(&self, event: usize) -> bool {
+        self.claims.is_duplicate(event) || self.also.iter().any(|claims| claims.is_duplicate(event))
+    }
+
+    /// The claims under the protocol, or under a further one, counted from 1.
+    pub(crate) fn claims_of(&self, protocol: usize) -> &Claims {
+        protocol.checked_sub(1).map_or(&self.claims, |further| &self.also[further])
+    }
+
+    pub(crate) fn duplicates(&self) -> u64 {
+        (0..self.events.len()).filter(|&event| self.is_duplicate(event)).count() as u64
+    }
+}
+
+impl Forms {
     fn new(protocol: &Protocol) -> Self {
         Self { keyer: Keyer::new(protocol), canonical: Vec::new(), ends: Vec::new() }
     }
 
-    /// Hashes the canonical forms there are.
-    fn hash_into(&mut self, claims: &mut Claims) {
-        self.keyer.hash_all(&self.canonical, &self.ends, |key| claims.push(key));
+    fn hash(&mut self, keys: impl FnMut(Key)) {
+        self.keyer.hash_all(&self.canonical, &self.ends, keys);
         self.canonical.clear();
         self.canonical.shrink_to(LONG_LINE_BYTES);
         self.ends.clear();

@@ -3,9 +3,10 @@
 use std::io::{self, IsTerminal};
 use std::num::NonZero;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use firstseen::{Config, Error, Hash, KeyText, Overrides, Protocol};
+use firstseen::{Config, Error, Hash, KeyText, Overrides, Protocol, StoreConfig};
 
 /// Keep the first-seen copy of every event in JSONL archives.
 #[derive(Parser)]
@@ -40,6 +41,90 @@ pub(crate) enum Command {
     /// List, show and check key protocols.
     #[command(subcommand)]
     Protocol(ProtocolCommand),
+    /// Look into a store of seen keys, check it, and put it in order.
+    #[command(subcommand)]
+    Store(StoreCommand),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Print what a store holds: protocols, runs, keys, ages.
+    Info {
+        /// The store's folder.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// Print JSON, for programs.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check every checksum of a store, and the order of its keys.
+    ///
+    /// Exit codes: 0 all is whole, 2 something is damaged or missing.
+    Verify {
+        /// The store's folder.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// Check the outputs of all its runs, too.
+        #[arg(long)]
+        outputs: bool,
+    },
+    /// Print the keys of a protocol, sorted, in hexadecimal digits.
+    Export {
+        /// The store's folder.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// The protocol, by the name that the store knows it by, or by fingerprint.
+        #[arg(long, value_name = "NAME", default_value = "geojson-v1")]
+        protocol: String,
+        /// Print the time when each was claimed, after a tab.
+        #[arg(long, conflicts_with = "raw")]
+        times: bool,
+        /// Write 16 bytes for each key.
+        #[arg(long)]
+        raw: bool,
+    },
+    /// Add keys, one a line in hexadecimal digits.
+    Import {
+        /// The store's folder; it is made if there is none.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// The file of keys; - is standard input.
+        #[arg(value_name = "FILE")]
+        keys: PathBuf,
+        /// The protocol that the keys are of: a built-in's name, or a file.
+        #[arg(long, value_name = "NAME", default_value = "geojson-v1")]
+        protocol: String,
+    },
+    /// Merge the segments of a store.
+    Compact {
+        /// The store's folder.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// Drop keys that were claimed longer ago.
+        #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+        ttl: Option<Duration>,
+    },
+    /// Make a store from what earlier runs have published.
+    Rebuild {
+        /// The folder of the new store.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// Published outputs: files and directories.
+        #[arg(long, value_name = "OUTPUT", required = true, num_args = 1..)]
+        from: Vec<PathBuf>,
+        /// The key protocol: a built-in's name, or a file.
+        #[arg(long, value_name = "NAME", default_value = "geojson-v1")]
+        protocol: String,
+    },
+    /// Forget a protocol that is no longer used, and its keys.
+    DropProtocol {
+        /// The store's folder.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// The protocol, by the name that the store knows it by, or by fingerprint.
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
 }
 
 #[derive(Subcommand)]
@@ -86,6 +171,26 @@ pub(crate) struct Dedup {
     /// Write counts and timings to FILE, as JSON.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Remember keys in the folder DIR, and count those of earlier runs as seen. The output is a file
+    /// that is committed together with the keys.
+    #[arg(long, value_name = "DIR", requires = "output")]
+    store: Option<PathBuf>,
+    /// What the run is called: a run that has committed is not done again [default: from inputs, output
+    /// and settings].
+    #[arg(long, value_name = "ID", requires = "store")]
+    run_id: Option<String>,
+    /// Forget keys this long after they were first claimed, as 72h or 30days.
+    #[arg(long, value_name = "TIME", requires = "store", value_parser = humantime::parse_duration)]
+    ttl: Option<Duration>,
+    /// An event is a duplicate also if its key under the protocol FILE is seen; both are remembered.
+    #[arg(long, value_name = "FILE", requires = "store")]
+    also: Vec<String>,
+    /// Replace an output that exists, though it is none of this run.
+    #[arg(long, requires = "store")]
+    force: bool,
+    /// The clock is right, though it is more than a year ahead of the last run with the store.
+    #[arg(long, requires = "store")]
+    trust_clock: bool,
     /// Show a progress bar on standard error; auto shows it on a terminal.
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = When::Auto)]
     progress: When,
@@ -244,8 +349,22 @@ impl Dedup {
             dry_run: self.dry_run,
             duplicates: self.duplicates.clone(),
             report: self.report.clone(),
+            store: self.store_config()?,
             ..self.common.config()?
         })
+    }
+
+    fn store_config(&self) -> Result<Option<StoreConfig>, Error> {
+        let Some(folder) = &self.store else { return Ok(None) };
+        Ok(Some(StoreConfig {
+            folder: folder.clone(),
+            run_id: self.run_id.clone(),
+            ttl: self.ttl,
+            also: self.also.iter().map(|name| Protocol::find(name)).collect::<Result<_, _>>()?,
+            adopt: false,
+            force: self.force,
+            trust_clock: self.trust_clock,
+        }))
     }
 
     pub(crate) fn shows_progress(&self) -> bool {

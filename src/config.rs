@@ -2,6 +2,7 @@
 
 use std::num::NonZero;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::protocol::Protocol;
 
@@ -22,6 +23,8 @@ pub struct Config {
     pub rejects: Option<PathBuf>,
     /// Where the report goes, as JSON.
     pub report: Option<PathBuf>,
+    /// Where keys are remembered from run to run. `None`: nowhere.
+    pub store: Option<StoreConfig>,
     /// Worker threads, at most 1024; `None` is one for each core that the process may use.
     pub threads: Option<NonZero<usize>>,
     /// Map regular uncompressed files instead of reading them.
@@ -44,10 +47,31 @@ impl Config {
             duplicates: None,
             rejects: None,
             report: None,
+            store: None,
             threads: None,
             mmap: true,
             batch_bytes: None,
             chunk_bytes: NonZero::<usize>::MIN.saturating_add((64 << 10) - 1),
         }
     }
+}
+
+/// A store, as a run is to use it.
+#[derive(Clone, Debug)]
+pub struct StoreConfig {
+    /// The folder of the store; it is made if there is none.
+    pub folder: PathBuf,
+    /// What the run is called; `None` derives it from inputs, output and settings.
+    pub run_id: Option<String>,
+    /// How long after its first claim a key is forgotten; `None` never forgets.
+    pub ttl: Option<Duration>,
+    /// Protocols whose keys count too, and are remembered too.
+    pub also: Vec<Protocol>,
+    /// Whether the inputs are what earlier runs have published: their keys are remembered, in a store that has
+    /// none yet, although nothing is written.
+    pub adopt: bool,
+    /// Whether an output that exists may be replaced.
+    pub force: bool,
+    /// Whether the clock is right although it is far ahead of the last run.
+    pub trust_clock: bool,
 }

@@ -96,7 +96,7 @@ pub fn record(config: &Config, id: &str) -> Result<u64, Error> {
         return Err(Error::Usage(format!("{name}: a record is not compressed; give it another ending")));
     }
     let mut output = match &config.output {
-        Some(path) => Output::create(path)?,
+        Some(path) => Output::create(path, None)?,
         None => Output::stdout()?,
     };
     output.check(&sources)?;

@@ -61,10 +61,10 @@ pub(crate) fn emit(analysed: Analysed, claimed: bool, meter: &Meter) -> Emission
 }
 
 fn emit_chunk(chunk: Chunk, claimed: bool, batch: &[u8]) -> Part {
-    let mut part = Part { text: chunk.text, ..Part::default() };
+    let mut part = Part::default();
     if claimed {
         for (event, &line) in chunk.events.iter().enumerate() {
-            if chunk.claims.is_duplicate(event) {
+            if chunk.is_duplicate(event) {
                 part.duplicates.push(line, batch);
             } else {
                 part.kept.push(line, batch);
@@ -74,5 +74,6 @@ fn emit_chunk(chunk: Chunk, claimed: bool, batch: &[u8]) -> Part {
     for reject in &chunk.rejects {
         part.rejects.push(reject.line, batch);
     }
+    part.text = chunk.text;
     part
 }

@@ -167,6 +167,11 @@ pub enum Error {
         /// The input's name.
         source: String,
     },
+    /// An input was written to while it was read, and not only at its end.
+    Rewritten {
+        /// The input's name.
+        source: String,
+    },
     /// The reader of an output went away, as `head` does. Nothing needs to be said about it.
     BrokenPipe,
     /// The request itself cannot be carried out.
@@ -186,6 +191,38 @@ pub enum Error {
         line: usize,
         /// What is wrong, and what is allowed.
         reason: String,
+    },
+    /// A file of a store is damaged or missing.
+    Damaged {
+        /// The file's name.
+        path: String,
+        /// What is wrong, and where.
+        reason: String,
+    },
+    /// What a committed run published is not there as it was written.
+    OutputLost {
+        /// The file's name.
+        path: String,
+        /// The run.
+        run: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Another run is writing to the store.
+    StoreBusy {
+        /// The store's name.
+        store: String,
+        /// Who that is.
+        holder: String,
+    },
+    /// A store holds keys of another protocol.
+    OtherProtocol {
+        /// The store's name.
+        store: String,
+        /// The protocol whose keys it holds, by name and fingerprint.
+        known: String,
+        /// The protocol of the run.
+        used: String,
     },
     /// A thread ended without finishing its work: a defect in this program.
     ThreadLost(&'static str),
@@ -228,6 +265,24 @@ impl fmt::Display for Error {
             Self::Usage(message) => f.write_str(message),
             Self::Protocol { name, reason } => write!(f, "protocol {name}: {reason}"),
             Self::ProtocolFile { source, line, reason } => write!(f, "{source}:{line}: {reason}"),
+            Self::Rewritten { source } => {
+                write!(f, "{source}: was rewritten while it was read; run again when nothing writes to it")
+            }
+            Self::Damaged { path, reason } => write!(
+                f,
+                "{path}: {reason}; bring it back from a backup, or make the store anew with `firstseen store rebuild`"
+            ),
+            Self::OutputLost { path, run, reason } => write!(
+                f,
+                "{path}: {reason}; run `{run}` is committed, so its events would be lost: bring the file back, \
+                 or make the store anew without it with `firstseen store rebuild`"
+            ),
+            Self::StoreBusy { store, holder } => write!(f, "{store}: in use by {holder}"),
+            Self::OtherProtocol { store, known, used } => write!(
+                f,
+                "{store}: holds keys of {known}, and this run is under {used}; `firstseen compare` says what would become of \
+                 the keys, --also FILE uses both, `firstseen store drop-protocol` forgets the old ones"
+            ),
             Self::ThreadLost(which) => {
                 write!(f, "the {which} thread ended early; this is a defect, please report it")
             }

@@ -61,6 +61,8 @@ mod shapes;
 
 mod key;
 
+pub mod store;
+
 mod seen;
 
 mod analyse;
@@ -79,6 +81,8 @@ mod tally;
 
 mod writer;
 
+mod commit;
+
 mod pipeline;
 
 mod contract;
@@ -94,7 +98,7 @@ pub mod stages;
 
 pub use analyse::KeyText;
 pub use compare::{Compared, Comparison, compare};
-pub use config::Config;
+pub use config::{Config, StoreConfig};
 pub use contract::{Verification, record, verify};
 pub use crs::Crs;
 pub use envelope::{Differing, Findings, check};
@@ -105,7 +109,7 @@ pub use meter::Meter;
 pub use pipeline::{dedup, keys};
 pub use protocol::{Fingerprint, Hash, Overrides, Protocol, Settings};
 pub use publish::abandon;
-pub use report::{Counts, InputReport, ProtocolReport, Report, Seconds};
+pub use report::{Counts, InputReport, ProtocolReport, Report, Seconds, StoreReport, thousands};
 
 /// The most objects and arrays inside each other that an event may have, itself included.
 pub const DEPTH_MAX: usize = 1024;

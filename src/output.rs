@@ -11,10 +11,13 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
+use twox_hash::xxhash3_128;
+
 use crate::emit::Runs;
 use crate::error::Error;
 use crate::input::{FileId, Source};
 use crate::publish::{self, Temporary};
+use crate::store::Published;
 
 const GZIP_LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
@@ -28,14 +31,60 @@ pub(crate) struct Output {
     encoder: Encoder,
     /// `None` for what is written straight.
     temporary: Option<Temporary>,
+    /// Length and checksum, when it is finished.
+    written: Option<(u64, u128)>,
 }
 
 enum Encoder {
-    Plain(File),
-    Gzip(flate2::write::GzEncoder<File>),
-    Zstd(zstd::Encoder<'static, File>),
+    Plain(Sink),
+    Gzip(flate2::write::GzEncoder<Sink>),
+    Zstd(zstd::Encoder<'static, Sink>),
     /// Finished: nothing more is written.
     Finished,
+}
+
+/// A file that is written to, and what is known of what was written.
+struct Sink {
+    file: File,
+    bytes: u64,
+    /// `None` where nobody asks for it.
+    checksum: Option<xxhash3_128::Hasher>,
+}
+
+impl Sink {
+    fn new(file: File, is_checked: bool) -> Self {
+        Self { file, bytes: 0, checksum: is_checked.then(xxhash3_128::Hasher::new) }
+    }
+
+    fn note(&mut self, written: &[u8]) {
+        self.bytes += written.len() as u64;
+        if let Some(checksum) = &mut self.checksum {
+            checksum.write(written);
+        }
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.note(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let written = self.file.write_vectored(slices)?;
+        let mut left = written;
+        for slice in slices {
+            let part = left.min(slice.len());
+            self.note(&slice[..part]);
+            left -= part;
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
 }
 
 /// Where an output path leads.
@@ -51,11 +100,17 @@ impl Output {
     pub(crate) fn stdout() -> Result<Self, Error> {
         let name = "standard output";
         let file = duplicate(io::stdout().as_fd()).map_err(Error::io("write to", name))?;
-        Ok(Self { name: name.to_owned(), encoder: Encoder::Plain(file), temporary: None })
+        Ok(Self {
+            name: name.to_owned(),
+            encoder: Encoder::Plain(Sink::new(file, false)),
+            temporary: None,
+            written: None,
+        })
     }
 
-    /// The file of that name; `-` is standard output. Nothing stands under it until it is published.
-    pub(crate) fn create(path: &Path) -> Result<Self, Error> {
+    /// The file of that name; `-` is standard output. Nothing stands under it until it is published. With a
+    /// tag, the temporary has a name that is known before, and what is written has a checksum.
+    pub(crate) fn create(path: &Path, tag: Option<&str>) -> Result<Self, Error> {
         if path.as_os_str() == "-" {
             return Self::stdout();
         }
@@ -64,10 +119,12 @@ impl Output {
         let (file, temporary) = match target {
             Target::Direct(file) => (file, None),
             Target::File(target) => {
-                let (file, temporary) = Temporary::create(target).map_err(Error::io("write to", &name))?;
+                let (file, temporary) =
+                    Temporary::create(target, tag).map_err(Error::io("write to", &name))?;
                 (file, Some(temporary))
             }
         };
+        let file = Sink::new(file, tag.is_some());
         let encoder = match path.extension().and_then(|extension| extension.to_str()) {
             Some("gz") => {
                 Encoder::Gzip(flate2::write::GzEncoder::new(file, flate2::Compression::new(GZIP_LEVEL)))
@@ -77,7 +134,7 @@ impl Output {
             }
             _ => Encoder::Plain(file),
         };
-        Ok(Self { name, encoder, temporary })
+        Ok(Self { name, encoder, temporary, written: None })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -88,9 +145,9 @@ impl Output {
     pub(crate) fn existing(&self) -> Option<FileId> {
         let metadata = match (&self.temporary, &self.encoder) {
             (Some(temporary), _) => fs::metadata(temporary.target()),
-            (None, Encoder::Plain(file)) => file.metadata(),
-            (None, Encoder::Gzip(encoder)) => encoder.get_ref().metadata(),
-            (None, Encoder::Zstd(encoder)) => encoder.get_ref().metadata(),
+            (None, Encoder::Plain(sink)) => sink.file.metadata(),
+            (None, Encoder::Gzip(encoder)) => encoder.get_ref().file.metadata(),
+            (None, Encoder::Zstd(encoder)) => encoder.get_ref().file.metadata(),
             (None, Encoder::Finished) => return None,
         };
         FileId::of(&metadata.ok()?)
@@ -159,14 +216,20 @@ impl Output {
 
     /// Ends the stream and, of a file that is to be published, brings it to disk.
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
-        let file = match std::mem::replace(&mut self.encoder, Encoder::Finished) {
-            Encoder::Plain(file) => Ok(file),
+        let Sink { file, bytes, checksum } = match std::mem::replace(&mut self.encoder, Encoder::Finished) {
+            Encoder::Plain(sink) => Ok(sink),
             Encoder::Gzip(encoder) => encoder.finish(),
             Encoder::Zstd(encoder) => encoder.finish(),
             Encoder::Finished => return Ok(()),
         }
         .map_err(Error::io("write to", &self.name))?;
+        self.written = checksum.map(|checksum| (bytes, checksum.finish_128()));
         if self.temporary.is_some() {
+            let length = file.metadata().map_err(Error::io("read", &self.name))?.len();
+            if length != bytes {
+                let reason = format!("{length} bytes are there, where {bytes} were written");
+                return Err(Error::io("write to", &self.name)(io::Error::other(reason)));
+            }
             file.sync_all().map_err(Error::io("bring to disk", &self.name))?;
         }
         Ok(())
@@ -177,6 +240,46 @@ impl Output {
 pub(crate) fn publish(outputs: Vec<Output>) -> Result<(), Error> {
     let temporaries = outputs.into_iter().filter_map(|output| Some((output.name, output.temporary?)));
     publish::publish(temporaries.collect())
+}
+
+/// Hands finished outputs over to who commits them, the last one last.
+pub(crate) fn hand_over(
+    outputs: Vec<Output>,
+    commit: impl FnOnce(Vec<Published>) -> (Result<(), Error>, bool),
+) -> Result<(), Error> {
+    let mut published = Vec::new();
+    for output in &outputs {
+        let (Some(temporary), Some((bytes, checksum))) = (&output.temporary, output.written) else {
+            continue;
+        };
+        published.push(Published {
+            path: absolute(temporary.target()).map_err(Error::io("write to", &output.name))?,
+            temporary: absolute(temporary.path()).map_err(Error::io("write to", &output.name))?,
+            bytes,
+            checksum: format!("{checksum:032x}"),
+        });
+    }
+    let temporaries = outputs.into_iter().filter_map(|output| Some((output.name, output.temporary?)));
+    publish::hand_over(temporaries.collect(), || commit(published))
+}
+
+/// The file that an output path leads to, wherever one stands; `None` for what is written straight.
+pub(crate) fn target_of(path: &Path) -> Result<Option<PathBuf>, Error> {
+    let name = path.display().to_string();
+    match resolve(path).map_err(Error::io("write to", &name))? {
+        Target::Direct(_) => Ok(None),
+        Target::File(target) => absolute(&target).map(Some).map_err(Error::io("write to", &name)),
+    }
+}
+
+/// A path that has a name in every locale, from the root on.
+fn absolute(path: &Path) -> io::Result<PathBuf> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let path = fs::canonicalize(publish::folder_of(path))?.join(name);
+    match path.to_str() {
+        Some(_) => Ok(path),
+        None => Err(io::Error::other("a store takes names in UTF-8 only")),
+    }
 }
 
 /// Follows the links of an output path to what they name. What exists and is no regular file is
@@ -229,7 +332,7 @@ fn duplicate(descriptor: std::os::fd::BorrowedFd<'_>) -> io::Result<File> {
 }
 
 /// Writes all slices with as few system calls as there can be.
-fn write_vectored(file: &mut File, slices: &[&[u8]]) -> io::Result<()> {
+fn write_vectored(file: &mut Sink, slices: &[&[u8]]) -> io::Result<()> {
     let mut buffers = Vec::with_capacity(slices.len().min(SLICES_MAX));
     for group in slices.chunks(SLICES_MAX) {
         buffers.clear();

@@ -21,7 +21,8 @@ use std::time::Instant;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, select};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::analyse::{Analysed, Analyst, KeyText, Product};
+use crate::analyse::{Analysed, Analyst, Chunk, KeyText, Product};
+use crate::commit::{Begun, StoreRun};
 use crate::config::Config;
 use crate::emit::{Emission, emit};
 use crate::error::Error;
@@ -29,6 +30,7 @@ use crate::input::{self, Message, ReadOptions, Source};
 use crate::meter::Meter;
 use crate::report::Report;
 use crate::seen::Seen;
+use crate::store::Loaded;
 use crate::tally::Tally;
 use crate::writer::{Outputs, Writer, spawn_writer};
 
@@ -79,7 +81,20 @@ fn run(config: &Config, product: Product, meter: &Arc<Meter>) -> Result<Report, 
     let sources: Arc<[Source]> = input::resolve(&config.inputs)?.into();
     let threads = config.threads.map_or_else(default_threads, NonZero::get);
     let pool = start_pool(threads)?;
-    let outputs = Outputs::open(config, &sources)?;
+    let mut store = match begin(config, product, &sources)? {
+        Some(Begun::Committed(run)) => return Ok(Report::committed(&config.protocol, *run, began.elapsed())),
+        Some(Begun::Started(store)) => Some(store),
+        None => None,
+    };
+    let outputs = match &store {
+        Some(store) => store.open_outputs(config, &sources)?,
+        None => Outputs::open(config, &sources, None)?,
+    };
+    let seen = match (&mut store, product) {
+        (Some(store), _) => pool.install(|| store.load())?.into_iter().map(Seen::new).collect(),
+        (None, Product::Claim) => vec![Seen::new(Loaded::default())],
+        (None, Product::Text(_)) => Vec::new(),
+    };
     if let Some(bytes) = sources.iter().map(|source| source.bytes).sum() {
         meter.input_bytes.add(bytes);
     }
@@ -89,26 +104,39 @@ fn run(config: &Config, product: Product, meter: &Arc<Meter>) -> Result<Report, 
     let batches = input::spawn_reader(&sources, ReadOptions { mmap: config.mmap, batch_bytes }, meter);
     let Writer { emissions, ended, thread } = spawn_writer(outputs, &sources, meter);
     let analyst = Analyst::new(config, product, meter);
-    let mut stages = Stages {
-        seen: (product == Product::Claim).then(Seen::new),
-        tally: Tally::new(&sources, product),
-        emissions,
-        meter,
-    };
+    let mut stages = Stages { seen, tally: Tally::new(&sources, product), emissions, meter };
     // A worker that panics has said so; its files are still to be removed.
     let driven = AssertUnwindSafe(|| pool.install(|| drive((&batches, &ended), &analyst, &mut stages)));
     let outcome = catch_unwind(driven).unwrap_or(Err(Error::ThreadLost("worker")));
 
-    let Stages { tally, emissions, .. } = stages;
+    let Stages { tally, emissions, seen, .. } = stages;
     drop(emissions);
     // What kept the writer from writing comes before what followed from it.
     let mut outputs = thread.join().unwrap_or(Err(Error::ThreadLost("writing")))?;
     outcome?;
     outputs.finish(meter)?;
-    let report = Report::new(&config.protocol, tally.into_inputs(), meter, began.elapsed());
-    outputs.write_report(&report)?;
-    outputs.publish()?;
+    let mut report = Report::new(&config.protocol, tally.into_inputs(), meter, began.elapsed());
+    match store {
+        None => {
+            outputs.write_report(&report)?;
+            outputs.publish()?;
+        }
+        Some(store) => {
+            let keys: Vec<_> = pool.install(|| seen.into_iter().map(Seen::into_claimed).collect());
+            report.store = Some(store.report(&keys));
+            outputs.write_report(&report)?;
+            store.commit(keys, &sources, &report.total, outputs)?;
+        }
+    }
     Ok(report)
+}
+
+/// Begins a run with a store, if there is to be one.
+fn begin(config: &Config, product: Product, sources: &[Source]) -> Result<Option<Begun>, Error> {
+    match &config.store {
+        Some(store) if product == Product::Claim => StoreRun::begin(store, config, sources).map(Some),
+        _ => Ok(None),
+    }
 }
 
 fn default_threads() -> usize {
@@ -177,8 +205,8 @@ fn receive(batches: &Receiver<Message>, writer_ended: &Receiver<Infallible>, wai
 
 /// What happens to a batch after analysis.
 struct Stages<'a> {
-    /// `None` where keys are not compared.
-    seen: Option<Seen>,
+    /// One for each protocol; none where keys are not compared.
+    seen: Vec<Seen>,
     tally: Tally,
     emissions: Sender<Emission>,
     meter: &'a Meter,
@@ -187,12 +215,13 @@ struct Stages<'a> {
 impl Stages<'_> {
     /// Claims the batch's keys and hands what is to be written to the writer.
     fn finish(&mut self, analysed: Analysed) -> Result<(), Error> {
-        if let Some(seen) = &self.seen {
-            let claims: Vec<_> = analysed.chunks.iter().map(|chunk| &chunk.claims).collect();
+        for (protocol, seen) in self.seen.iter().enumerate() {
+            let of_protocol = |chunk| Chunk::claims_of(chunk, protocol);
+            let claims: Vec<_> = analysed.chunks.iter().map(of_protocol).collect();
             seen.claim(&claims, self.meter);
         }
         self.tally.add(&analysed, self.meter);
-        let emission = emit(analysed, self.seen.is_some(), self.meter);
+        let emission = emit(analysed, !self.seen.is_empty(), self.meter);
         // The writer's own error says why it has gone; it is found when the thread is joined.
         self.emissions.send(emission).map_err(|_| Error::ThreadLost("writing"))
     }

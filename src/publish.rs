@@ -4,6 +4,7 @@
 //! `.tmp`, so that no run takes it for an input. All temporaries of the process are listed, so
 //! that a signal can remove them.
 
+use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
@@ -28,24 +29,23 @@ pub(crate) struct Temporary {
 }
 
 impl Temporary {
-    /// Creates the file that is to become `target`, with the permissions that `target` has.
-    pub(crate) fn create(target: PathBuf) -> io::Result<(File, Self)> {
-        let folder = folder_of(&target);
-        let mut prefix = std::ffi::OsString::from(".");
-        prefix.push(target.file_name().ok_or(io::ErrorKind::InvalidInput)?);
-        prefix.push(".");
-        // Of a name at its longest there is no room for more; the end of it is not needed.
-        if prefix.len() > 200 {
-            prefix = ".firstseen.".into();
-        }
+    /// Creates the file that is to become `target`, with the permissions that `target` has. With a tag, its
+    /// name is the one that [`tagged`] has, and what stands there is the rest of another run.
+    pub(crate) fn create(target: PathBuf, tag: Option<&str>) -> io::Result<(File, Self)> {
         let mut list = temporaries();
-        let (file, path) = tempfile::Builder::new()
-            .prefix(&prefix)
-            .suffix(".tmp")
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder)?
-            .keep()
-            .map_err(|error| error.error)?;
+        let (file, path) = match tag {
+            Some(tag) => {
+                let path = tagged(&target, tag)?;
+                (File::create(&path)?, path)
+            }
+            None => tempfile::Builder::new()
+                .prefix(&prefix(&target)?)
+                .suffix(".tmp")
+                .permissions(Permissions::from_mode(0o666))
+                .tempfile_in(folder_of(&target))?
+                .keep()
+                .map_err(|error| error.error)?,
+        };
         list.push(path.clone());
         drop(list);
         let temporary = Self { path, target };
@@ -57,9 +57,30 @@ impl Temporary {
         Ok((file, temporary))
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(crate) fn target(&self) -> &Path {
         &self.target
     }
+}
+
+/// What the names of temporaries begin with.
+fn prefix(target: &Path) -> io::Result<OsString> {
+    let mut prefix = OsString::from(".");
+    prefix.push(target.file_name().ok_or(io::ErrorKind::InvalidInput)?);
+    prefix.push(".");
+    // Of a name at its longest there is no room for more; the end of it is not needed.
+    Ok(if prefix.len() > 200 { ".firstseen.".into() } else { prefix })
+}
+
+/// The temporary of `target` that has a tag in place of something random.
+pub(crate) fn tagged(target: &Path, tag: &str) -> io::Result<PathBuf> {
+    let mut name = prefix(target)?;
+    name.push(tag);
+    name.push(".tmp");
+    Ok(folder_of(target).join(name))
 }
 
 impl Drop for Temporary {
@@ -103,6 +124,28 @@ pub(crate) fn publish(mut files: Vec<(String, Temporary)>) -> Result<(), Error> 
         result = result.and(synced);
     }
     files.clear();
+    result
+}
+
+/// Hands temporaries over to who commits them: they are no longer removed, unless that fails and says so, by
+/// a false second value. No signal comes between.
+pub(crate) fn hand_over(
+    files: Vec<(String, Temporary)>,
+    commit: impl FnOnce() -> (Result<(), Error>, bool),
+) -> Result<(), Error> {
+    let mut list = temporaries();
+    for (name, file) in &files {
+        if file.target.is_dir() {
+            drop(list);
+            return Err(Error::io("rename a file to", name)(io::ErrorKind::IsADirectory.into()));
+        }
+    }
+    let (result, is_handed_over) = commit();
+    if is_handed_over {
+        list.retain(|path| files.iter().all(|(_, file)| file.path != *path));
+    }
+    // The rest is removed as it is dropped, which takes the lock.
+    drop(list);
     result
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Reason;
 use crate::meter::Meter;
 use crate::protocol::Protocol;
+use crate::store::{Run, time_text};
 
 /// What a run did. It serialises to the JSON of `--report`.
 #[derive(Clone, Debug, Serialize)]
@@ -25,9 +26,30 @@ pub struct Report {
     pub seconds: Seconds,
     /// Events in total, by wall seconds in total.
     pub events_per_second: f64,
+    /// What a store has to do with it; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store: Option<StoreReport>,
     /// The most memory that was resident at a time, mapped pages of inputs included, in bytes;
     /// `None` where the system does not tell.
     pub peak_memory_bytes: Option<u64>,
+}
+
+/// A store in a report.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StoreReport {
+    /// What the run is called.
+    pub run: String,
+    /// The time of the run, at which its keys are claimed, in milliseconds since 1970.
+    pub time: u64,
+    /// Whether it had been committed before: then nothing was done.
+    pub already_committed: bool,
+    /// Keys that were remembered from earlier runs.
+    pub keys_before: u64,
+    /// Keys that this run has added.
+    pub keys_added: u64,
+    /// What is to be thought about.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
 }
 
 /// A protocol in a report.
@@ -127,11 +149,28 @@ pub struct Seconds {
 }
 
 impl Report {
+    /// The report of a run that had been committed before.
+    pub(crate) fn committed(protocol: &Protocol, run: Run, wall: Duration) -> Self {
+        let mut report = Self::new(protocol, Vec::new(), &Meter::default(), wall);
+        report.total.events = run.events;
+        report.total.unique = Some(run.unique);
+        report.total.duplicates = Some(run.events - run.unique);
+        report.store = Some(StoreReport {
+            run: run.id,
+            time: run.time,
+            already_committed: true,
+            keys_before: 0,
+            keys_added: 0,
+            warnings: Vec::new(),
+        });
+        report
+    }
+
     /// What went well but is worth a look, in sentences for people.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let Counts { foreign_crs, degenerate_rings, .. } = &self.total;
-        let mut warnings = Vec::new();
+        let mut warnings: Vec<String> = self.store.iter().flat_map(|store| store.warnings.clone()).collect();
         if *foreign_crs > 0 {
             warnings.push(format!(
                 "{} events carry a `crs` member that is not WGS 84, and were keyed as they are; a protocol with \
@@ -169,6 +208,7 @@ impl Report {
             inputs,
             total,
             seconds,
+            store: None,
             peak_memory_bytes: peak_memory_bytes(),
         }
     }
@@ -178,6 +218,17 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Counts { events, unique, duplicates, rejected, blank, .. } = &self.total;
+        if let Some(store) = self.store.as_ref().filter(|store| store.already_committed) {
+            let time = time_text(store.time);
+            return write!(
+                f,
+                "run `{}` was committed at {time} ({} events, {} unique); its output is there, as it was written: \
+                 nothing to do",
+                store.run,
+                thousands(*events),
+                thousands(unique.unwrap_or(0))
+            );
+        }
         write!(f, "{} events", thousands(*events))?;
         if let (Some(unique), Some(duplicates)) = (unique, duplicates) {
             write!(f, ": {} unique, {} duplicates", thousands(*unique), thousands(*duplicates))?;
@@ -198,7 +249,8 @@ impl fmt::Display for Report {
 }
 
 /// A number with commas between groups of three digits.
-pub(crate) fn thousands(number: u64) -> String {
+#[must_use]
+pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {

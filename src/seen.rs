@@ -17,12 +17,15 @@ use rayon::prelude::*;
 
 use crate::key::{Key, ShortKey};
 use crate::meter::Meter;
+use crate::store::Loaded;
 
 /// Enough that 64 workers have one each, and that growing one of them is a short pause.
 const SHARDS: usize = 128;
 
 /// The keys that were seen.
 pub(crate) struct Seen {
+    /// Those of earlier runs.
+    before: Loaded,
     map: DashMap<ShortKey, (), KeyHasher>,
 }
 
@@ -30,6 +33,8 @@ pub(crate) struct Seen {
 #[derive(Default)]
 pub(crate) struct Claims {
     keys: Vec<ShortKey>,
+    /// The events that have no key, in order. Only of a second protocol there are any.
+    absent: Vec<u32>,
     /// The events' numbers, those of shard 0 first, in input order within a shard.
     order: Vec<u32>,
     /// Where each shard's part of `order` ends.
@@ -39,8 +44,9 @@ pub(crate) struct Claims {
 }
 
 impl Seen {
-    pub(crate) fn new() -> Self {
-        Self { map: DashMap::with_capacity_and_hasher_and_shard_amount(0, KeyHasher, SHARDS) }
+    /// A filter that has seen the keys of earlier runs.
+    pub(crate) fn new(before: Loaded) -> Self {
+        Self { before, map: DashMap::with_capacity_and_hasher_and_shard_amount(0, KeyHasher, SHARDS) }
     }
 
     /// Claims the keys of a batch's chunks, given in input order.
@@ -52,7 +58,8 @@ impl Seen {
                 for &event in claims.of_shard(shard) {
                     let key = &claims.keys[event as usize];
                     let hash = hash_of(key);
-                    if table.get(hash, |(seen, _)| seen == key).is_some() {
+                    let is_known = table.get(hash, |(seen, _)| seen == key).is_some();
+                    if is_known || self.before.contains(key) {
                         claims.duplicate[event as usize].store(true, Ordering::Relaxed);
                     } else {
                         table.insert(hash, (*key, SharedValue::new(())), |(seen, _)| hash_of(seen));
@@ -64,7 +71,22 @@ impl Seen {
     }
 }
 
+impl Seen {
+    /// The keys that were claimed here, sorted.
+    pub(crate) fn into_claimed(self) -> Vec<ShortKey> {
+        let mut keys: Vec<ShortKey> = self.map.into_iter().map(|(key, ())| key).collect();
+        keys.par_sort_unstable();
+        keys
+    }
+}
+
 impl Claims {
+    /// An event without a key, which is no duplicate by this filter.
+    pub(crate) fn push_absent(&mut self) {
+        self.absent.push(self.keys.len() as u32);
+        self.keys.push([0; 16]);
+    }
+
     pub(crate) fn push(&mut self, key: Key) {
         self.keys.push(key.short());
     }
@@ -72,14 +94,16 @@ impl Claims {
     /// Sorts the events by shard, keeping their order within each: a counting sort.
     pub(crate) fn group_by_shard(&mut self) {
         let mut next = [0_u32; SHARDS + 1];
-        for key in &self.keys {
-            next[shard_of(key) + 1] += 1;
+        let is_absent =
+            |event: usize| !self.absent.is_empty() && self.absent.binary_search(&(event as u32)).is_ok();
+        for (event, key) in self.keys.iter().enumerate() {
+            next[shard_of(key) + 1] += u32::from(!is_absent(event));
         }
         for shard in 0..SHARDS {
             next[shard + 1] += next[shard];
         }
-        self.order.resize(self.keys.len(), 0);
-        for (event, key) in self.keys.iter().enumerate() {
+        self.order.resize(self.keys.len() - self.absent.len(), 0);
+        for (event, key) in self.keys.iter().enumerate().filter(|(event, _)| !is_absent(*event)) {
             let place = &mut next[shard_of(key)];
             self.order[*place as usize] = event as u32;
             *place += 1;
@@ -94,13 +118,9 @@ impl Claims {
         &self.order[start as usize..self.ends[shard] as usize]
     }
 
-    /// Whether the event's key had been claimed before.
+    /// Whether the event's key had been claimed before. Where no keys are claimed, none had.
     pub(crate) fn is_duplicate(&self, event: usize) -> bool {
-        self.duplicate[event].load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn duplicates(&self) -> u64 {
-        self.duplicate.iter().filter(|duplicate| duplicate.load(Ordering::Relaxed)).count() as u64
+        self.duplicate.get(event).is_some_and(|duplicate| duplicate.load(Ordering::Relaxed))
     }
 }
 
@@ -153,7 +173,7 @@ mod tests {
 
     #[test]
     fn shards_are_those_of_dashmap() {
-        let seen = Seen::new();
+        let seen = Seen::new(Loaded::default());
         for number in 0..1000_u32 {
             let mut key = [0; 16];
             key[..4].copy_from_slice(&number.to_be_bytes());

@@ -16,6 +16,7 @@ use crate::parse::Parser;
 use crate::protocol::{Protocol, Settings};
 use crate::seen::{self, Seen};
 use crate::split;
+use crate::store::Loaded;
 use crate::tape::Tape;
 
 /// Cuts a batch into chunks and lines; returns how many lines are not blank.
@@ -71,7 +72,7 @@ pub fn number(values: &[f64], decimals: Option<u16>, out: &mut Vec<u8>) {
 }
 
 /// The keys of one chunk, ready to be claimed.
-pub struct Claims(seen::Claims);
+pub struct Claims(seen::Claims, usize);
 
 impl Claims {
     /// Groups keys by shard, as a worker does at the end of a chunk.
@@ -80,7 +81,7 @@ impl Claims {
         let mut claims = seen::Claims::default();
         keys.iter().for_each(|&key| claims.push(key));
         claims.group_by_shard();
-        Self(claims)
+        Self(claims, keys.len())
     }
 }
 
@@ -92,13 +93,15 @@ impl Filter {
     #[must_use]
     #[expect(clippy::new_without_default, reason = "nobody needs one")]
     pub fn new() -> Self {
-        Self(Seen::new())
+        Self(Seen::new(Loaded::default()))
     }
 
     /// Claims the keys of one batch, chunk by chunk; returns how many had been seen.
     pub fn claim(&self, batch: &[Claims]) -> u64 {
         let chunks: Vec<_> = batch.iter().map(|claims| &claims.0).collect();
         self.0.claim(&chunks, &Meter::default());
-        chunks.iter().map(|claims| claims.duplicates()).sum()
+        let repeated =
+            |claims: &&Claims| (0..claims.1).filter(|&event| claims.0.is_duplicate(event)).count() as u64;
+        batch.iter().collect::<Vec<_>>().iter().map(repeated).sum()
     }
 }

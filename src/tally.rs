@@ -47,7 +47,7 @@ impl Tally {
             chunk.rejects.iter().for_each(|reject| counts.add_reject(reject.invalid.reason));
             counts.foreign_crs += chunk.notes.foreign_crs;
             counts.degenerate_rings += chunk.notes.degenerate_rings;
-            let repeated = chunk.claims.duplicates();
+            let repeated = chunk.duplicates();
             if let (Some(unique), Some(duplicates)) = (&mut counts.unique, &mut counts.duplicates) {
                 *unique += events - repeated;
                 *duplicates += repeated;

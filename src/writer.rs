@@ -13,8 +13,9 @@ use crate::emit::{Emission, Part, Runs};
 use crate::error::Error;
 use crate::input::Source;
 use crate::meter::Meter;
-use crate::output::{Output, publish};
+use crate::output::{Output, hand_over, publish};
 use crate::report::Report;
+use crate::store::{CommitError, Published};
 
 /// Emissions that wait for the writer.
 const EMISSIONS_WAITING: usize = 2;
@@ -28,11 +29,13 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    pub(crate) fn open(config: &Config, sources: &[Source]) -> Result<Self, Error> {
-        let create = |path: &Option<PathBuf>| path.as_deref().map(Output::create).transpose();
+    /// With a tag, for outputs that are committed together with a store.
+    pub(crate) fn open(config: &Config, sources: &[Source], tag: Option<&str>) -> Result<Self, Error> {
+        let create =
+            |path: &Option<PathBuf>| path.as_deref().map(|path| Output::create(path, tag)).transpose();
         let events = match &config.output {
             _ if config.dry_run => None,
-            Some(path) => Some(Output::create(path)?),
+            Some(path) => Some(Output::create(path, tag)?),
             None => Some(Output::stdout()?),
         };
         let duplicates = if config.dry_run { None } else { create(&config.duplicates)? };
@@ -90,6 +93,21 @@ impl Outputs {
         let json = serde_json::to_vec_pretty(report).unwrap_or_default();
         output.write(&[&json, b"\n"])?;
         output.finish()
+    }
+
+    /// Publishes the outputs by way of who commits them.
+    pub(crate) fn hand_over(
+        self,
+        commit: impl FnOnce(Vec<Published>) -> Result<(), CommitError>,
+    ) -> Result<(), Error> {
+        let Self { events, duplicates, rejects, report } = self;
+        hand_over([rejects, duplicates, report, events].into_iter().flatten().collect(), |published| {
+            match commit(published) {
+                Ok(()) => (Ok(()), true),
+                Err(CommitError::Nothing(error)) => (Err(error), false),
+                Err(CommitError::Unfinished(error)) => (Err(error), true),
+            }
+        })
     }
 
     pub(crate) fn publish(self) -> Result<(), Error> {

@@ -40,6 +40,8 @@ pub(crate) struct Source {
     path: Option<PathBuf>,
     /// Bytes on disk, where that is known.
     pub(crate) bytes: Option<u64>,
+    /// When it was modified, in nanoseconds since 1970, of a regular file that has a name.
+    modified: Option<i128>,
     /// What it is, however it is called.
     pub(crate) id: Option<FileId>,
 }
@@ -54,6 +56,45 @@ impl FileId {
         let kind = metadata.file_type();
         (kind.is_file() || kind.is_fifo()).then(|| Self(metadata.dev(), metadata.ino()))
     }
+}
+
+/// A regular file, as it was when it was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    pub(crate) bytes: u64,
+    /// Nanoseconds since 1970.
+    pub(crate) modified: i128,
+}
+
+impl Source {
+    /// `None` for what is no regular file with a name.
+    pub(crate) fn state(&self) -> Option<State> {
+        Some(State { bytes: self.bytes?, modified: self.modified? })
+    }
+
+    /// What it is called wherever one stands.
+    pub(crate) fn absolute(&self) -> String {
+        let path = self.path.as_ref().and_then(|path| fs::canonicalize(path).ok());
+        path.map_or_else(|| self.name.clone(), |path| path.display().to_string())
+    }
+
+    /// Fails if the file is no longer what it was when it was found. One that has grown is.
+    pub(crate) fn check_unchanged(&self) -> Result<(), Error> {
+        let (Some(path), Some(before)) = (&self.path, self.state()) else { return Ok(()) };
+        let metadata = fs::metadata(path).map_err(Error::io("read", &self.name))?;
+        let now = State { bytes: metadata.len(), modified: modified(&metadata) };
+        if now.bytes < before.bytes || FileId::of(&metadata) != self.id {
+            return Err(Error::Shrunk { source: self.name.clone() });
+        }
+        if now.bytes == before.bytes && now.modified != before.modified {
+            return Err(Error::Rewritten { source: self.name.clone() });
+        }
+        Ok(())
+    }
+}
+
+fn modified(metadata: &fs::Metadata) -> i128 {
+    i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec())
 }
 
 /// How inputs are read.
@@ -138,12 +179,13 @@ pub(crate) fn resolve(inputs: &[PathBuf]) -> Result<Vec<Source>, Error> {
 fn stdin_source() -> Result<Source, Error> {
     let metadata = open_stdin().and_then(|file| file.metadata()).map_err(Error::io("read", "<stdin>"))?;
     let bytes = metadata.is_file().then_some(metadata.len());
-    Ok(Source { name: "<stdin>".to_owned(), path: None, bytes, id: FileId::of(&metadata) })
+    Ok(Source { name: "<stdin>".to_owned(), path: None, bytes, modified: None, id: FileId::of(&metadata) })
 }
 
 fn file_source(path: PathBuf, metadata: &fs::Metadata) -> Source {
     let bytes = metadata.is_file().then_some(metadata.len());
-    Source { name: path.display().to_string(), path: Some(path), bytes, id: FileId::of(metadata) }
+    let modified = metadata.is_file().then(|| modified(metadata));
+    Source { name: path.display().to_string(), path: Some(path), bytes, modified, id: FileId::of(metadata) }
 }
 
 /// The event files in a directory, sorted by path.

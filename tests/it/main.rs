@@ -6,6 +6,7 @@ mod allocation;
 mod cli;
 mod compare;
 mod contract;
+mod crash;
 mod determinism;
 mod envelope;
 mod environment;

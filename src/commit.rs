@@ -1,0 +1,242 @@
+//! A run of `dedup` with a store: from what it is called to its commit.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::config::{Config, StoreConfig};
+use crate::error::Error;
+use crate::input::Source;
+use crate::key::ShortKey;
+use crate::output::target_of;
+use crate::protocol::Protocol;
+use crate::publish::tagged;
+use crate::report::{Counts, ProtocolReport, StoreReport};
+use crate::store::disk::RealDisk;
+use crate::store::{
+    CommitError, Consumed, Loaded, Published, Run, Session, check_protocols, hex, now, run_digest,
+    verify_output,
+};
+use crate::writer::Outputs;
+
+/// A run that has begun: or rather, what is to be done.
+pub(crate) enum Begun {
+    /// Nothing: it has committed, and its output is there as it was written.
+    Committed(Box<Run>),
+    Started(Box<StoreRun>),
+}
+
+/// A run between its beginning and its commit.
+pub(crate) struct StoreRun {
+    session: Session<'static>,
+    id: String,
+    ttl: Option<u64>,
+    protocols: Vec<Protocol>,
+    is_dry: bool,
+    keys_before: u64,
+}
+
+impl StoreRun {
+    /// Opens the store, and finds out whether there is something to do.
+    pub(crate) fn begin(store: &StoreConfig, config: &Config, sources: &[Source]) -> Result<Begun, Error> {
+        let output = output_path(config)?;
+        let ttl = store.ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
+        let id = match &store.run_id {
+            Some(id) => id.clone(),
+            None => derived_id(config, store, sources, output.as_deref())?,
+        };
+        let session = Session::open(&RealDisk, &store.folder, now(), store.trust_clock)?;
+        let manifest = session.manifest();
+        if store.adopt && !(manifest.runs.is_empty() && manifest.segments.is_empty()) {
+            let name = store.folder.display();
+            return Err(Error::Usage(format!(
+                "{name}: is a store with keys; make the store anew in another folder"
+            )));
+        }
+        let mut protocols = vec![config.protocol.clone()];
+        protocols.extend(store.also.iter().cloned());
+        if let Some(run) = session.manifest().runs.iter().find(|run| run.id == id) {
+            check_same(run, &protocols, sources, output.as_deref())?;
+            run.outputs.iter().try_for_each(|output| verify_output(&RealDisk, output, &run.id))?;
+            return Ok(Begun::Committed(Box::new(run.clone())));
+        }
+        check_protocols(session.manifest(), &store.folder, &protocols.iter().collect::<Vec<_>>())?;
+        if let Some(output) = output.filter(|output| output.exists() && !store.force) {
+            let name = output.display();
+            let owner = session
+                .manifest()
+                .runs
+                .iter()
+                .find(|run| run.outputs.iter().any(|other| other.path == output));
+            let owner = owner.map_or("no run of this store".to_owned(), |run| format!("run `{}`", run.id));
+            return Err(Error::Usage(format!(
+                "{name}: exists, and is the output of {owner}; --force replaces it"
+            )));
+        }
+        Ok(Begun::Started(Box::new(Self {
+            session,
+            id,
+            ttl,
+            protocols,
+            is_dry: config.dry_run && !store.adopt,
+            keys_before: 0,
+        })))
+    }
+
+    /// Says in the store which temporaries there will be, and opens them.
+    pub(crate) fn open_outputs(&self, config: &Config, sources: &[Source]) -> Result<Outputs, Error> {
+        let tag = &self.session.manifest().store[..8];
+        let output = config.output.as_ref().filter(|_| !self.is_dry);
+        let duplicates = config.duplicates.as_ref().filter(|_| !self.is_dry);
+        let mut temporaries = Vec::new();
+        for path in
+            [output, duplicates, config.rejects.as_ref(), config.report.as_ref()].into_iter().flatten()
+        {
+            if let Some(target) = target_of(path)? {
+                temporaries
+                    .push(tagged(&target, tag).map_err(Error::io("write to", path.display().to_string()))?);
+            }
+        }
+        self.session.announce(&self.id, temporaries)?;
+        Outputs::open(config, sources, Some(tag))
+    }
+
+    pub(crate) fn report(&self, keys: &[Vec<ShortKey>]) -> StoreReport {
+        StoreReport {
+            run: self.id.clone(),
+            time: self.session.time(),
+            already_committed: false,
+            keys_before: self.keys_before,
+            keys_added: keys.iter().map(|keys| keys.len() as u64).sum(),
+            warnings: self.warnings(),
+        }
+    }
+
+    /// The keys that are seen from the start, for each protocol.
+    pub(crate) fn load(&mut self) -> Result<Vec<Loaded>, Error> {
+        let load = |protocol| self.session.load(protocol, self.ttl);
+        let loaded: Vec<Loaded> = self.protocols.iter().map(load).collect::<Result<_, _>>()?;
+        self.keys_before = loaded.iter().map(|loaded| loaded.len() as u64).sum();
+        Ok(loaded)
+    }
+
+    /// What is to be thought about.
+    fn warnings(&self) -> Vec<String> {
+        if self.session.is_clock_plausible() {
+            return Vec::new();
+        }
+        vec!["the clock is more than a year ahead of the last run: no key is forgotten, and keys are claimed at the \
+              time of that run; if the clock is right, give --trust-clock"
+            .to_owned()]
+    }
+
+    /// Commits the run: its keys count, and its outputs are published; or neither.
+    pub(crate) fn commit(
+        mut self,
+        keys: Vec<Vec<ShortKey>>,
+        sources: &[Source],
+        counts: &Counts,
+        outputs: Outputs,
+    ) -> Result<(), Error> {
+        if self.is_dry {
+            return outputs.publish();
+        }
+        sources.iter().try_for_each(Source::check_unchanged)?;
+        let inputs = sources.iter().map(consumed).collect();
+        outputs.hand_over(|outputs: Vec<Published>| {
+            let run = Run {
+                id: self.id.clone(),
+                time: self.session.time(),
+                ttl: self.ttl,
+                protocols: self.protocols.iter().map(ProtocolReport::of).collect(),
+                inputs,
+                events: counts.events,
+                unique: counts.unique.unwrap_or(0),
+                outputs,
+                published: false,
+            };
+            self.session.commit(run, keys)
+        })
+    }
+}
+
+/// The file that a run is to publish, by its absolute path.
+fn output_path(config: &Config) -> Result<Option<PathBuf>, Error> {
+    let refused = |name: String| {
+        Error::Usage(format!(
+            "{name} cannot be committed together with a store; write to a file, with -o FILE"
+        ))
+    };
+    match &config.output {
+        _ if config.dry_run => Ok(None),
+        Some(path) if path.as_os_str() != "-" => {
+            let target = target_of(path)?.ok_or_else(|| refused(path.display().to_string()))?;
+            Ok(Some(target))
+        }
+        _ => Err(refused("standard output".to_owned())),
+    }
+}
+
+/// A name that the same run has again: of the same inputs, output and settings.
+fn derived_id(
+    config: &Config,
+    store: &StoreConfig,
+    sources: &[Source],
+    output: Option<&Path>,
+) -> Result<String, Error> {
+    let mut inputs = Vec::new();
+    for source in sources {
+        let Some(state) = source.state() else {
+            let reason = "what is no regular file cannot name a run; give it a name, with --run-id";
+            return Err(Error::Usage(format!("{}: {reason}", source.name)));
+        };
+        inputs.push(json!([source.absolute(), state.bytes, state.modified]));
+    }
+    let protocols: Vec<String> = [&config.protocol]
+        .into_iter()
+        .chain(&store.also)
+        .map(|protocol| protocol.fingerprint().to_string())
+        .collect();
+    let described = json!([inputs, output, protocols, store.ttl, config.duplicates, config.rejects]);
+    Ok(format!("auto-{}", hex(&run_digest(&described.to_string())[..8])))
+}
+
+/// A run of the same name must be the same run.
+fn check_same(
+    run: &Run,
+    protocols: &[Protocol],
+    sources: &[Source],
+    output: Option<&Path>,
+) -> Result<(), Error> {
+    let used: Vec<ProtocolReport> = protocols.iter().map(ProtocolReport::of).collect();
+    let same = |one: &[ProtocolReport], two: &[ProtocolReport]| {
+        one.iter().map(|protocol| &protocol.fingerprint).eq(two.iter().map(|protocol| &protocol.fingerprint))
+    };
+    let differs = if !same(&run.protocols, &used) {
+        "under another protocol"
+    } else if output != run.outputs.last().map(|output| output.path.as_path()) {
+        "with another output"
+    } else if sources.iter().map(consumed).ne(run.inputs.iter().cloned()) {
+        "with other inputs, or they have changed since"
+    } else {
+        return Ok(());
+    };
+    Err(Error::Usage(format!(
+        "run `{}` is committed, {differs}; what is another run needs another --run-id",
+        run.id
+    )))
+}
+
+/// What was read of an input.
+fn consumed(source: &Source) -> Consumed {
+    Consumed { source: source.absolute(), bytes: source.state().map(|state| state.bytes) }
+}
+
+/// What has become of a failed commit.
+impl From<CommitError> for Error {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Nothing(error) | CommitError::Unfinished(error) => error,
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! Seen keys on disk between runs, committed together with what the runs publish.
+//!
+//! In: the keys of a run, and its outputs, written but not published. Out: a store in which they count,
+//! and outputs under their names; or neither. `docs/store-format.md` has the files and the order of
+//! steps. What always holds: whenever a run ends, and however, the next one finds a store in which each run
+//! has either happened, output included, or not.
+
+pub mod disk;
+mod loaded;
+mod lock;
+mod maintain;
+mod manifest;
+mod segment;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use blake2b_simd::blake2b;
+use twox_hash::xxhash3_128;
+
+use crate::error::Error;
+use crate::key::ShortKey;
+use crate::protocol::Protocol;
+use crate::report::ProtocolReport;
+use disk::{Disk, ReadAt};
+pub use loaded::Loaded;
+use lock::{Holder, Lock};
+pub use maintain::{KeyFormat, StoreInfo, Verified, export, info, open, open_or_create, verify};
+pub(crate) use maintain::{now, time_text};
+pub(crate) use manifest::hex;
+pub use manifest::{Consumed, KnownProtocol, Listed, Manifest, Published, Run};
+use manifest::{Uncommitted, unhex};
+use segment::{Header, Segment, Written};
+
+/// A clock this far ahead of the last run is more likely wrong than right: 366 days.
+const CLOCK_AHEAD_MAX: u64 = 366 * 24 * 60 * 60 * 1000;
+
+/// A store that one run may write to.
+pub struct Session<'a> {
+    disk: &'a dyn Disk,
+    folder: PathBuf,
+    id: [u8; 16],
+    manifest: Manifest,
+    /// Held until the session ends. `None` where a test simulates the disk.
+    _lock: Option<Lock>,
+    /// The time of this run.
+    time: u64,
+    /// Whether the clock can be believed.
+    is_clock_plausible: bool,
+}
+
+/// How a commit went wrong.
+pub enum CommitError {
+    /// Nothing happened; the temporaries are to be removed.
+    Nothing(Error),
+    /// It may have happened, or it has and not all is published: the temporaries are to stay, and the next
+    /// run decides.
+    Unfinished(Error),
+}
+
+impl<'a> Session<'a> {
+    /// Opens the store in a folder, for one run at `now`, and recovers what the run before left. If the folder is
+    /// empty, or there is none, a store is made.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StoreBusy`] if another run has it, [`Error::Damaged`], [`Error::Io`].
+    pub fn open(disk: &'a dyn Disk, folder: &Path, now: u64, trust_clock: bool) -> Result<Self, Error> {
+        let name = folder.display().to_string();
+        match std::fs::create_dir(folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(Error::io("create the store", name)(error));
+            }
+            Err(_) => {}
+            Ok(()) => {
+                let parent = crate::publish::folder_of(folder);
+                disk.sync_folder(parent).map_err(Error::io("bring to disk", parent.display().to_string()))?;
+            }
+        }
+        let lock = Lock::take(folder)?;
+        let mut session = Self::recover(disk, folder, now, trust_clock)?;
+        session._lock = Some(lock);
+        Ok(session)
+    }
+
+    /// As [`Session::open`], of a folder that is there and that nobody else can have.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::open`].
+    pub fn recover(disk: &'a dyn Disk, folder: &Path, now: u64, trust_clock: bool) -> Result<Self, Error> {
+        // The manifest that is read must be the one that stands after a crash.
+        disk.sync_folder(folder).map_err(Error::io("bring to disk", folder.display().to_string()))?;
+        let manifest = match Manifest::read(disk, folder)? {
+            Some(manifest) => manifest,
+            None => create(disk, folder)?,
+        };
+        let id = maintain::store_id(&manifest, folder)?;
+        let is_clock_plausible =
+            trust_clock || manifest.clock == 0 || now.saturating_sub(manifest.clock) <= CLOCK_AHEAD_MAX;
+        let time = if is_clock_plausible { now.max(manifest.clock) } else { manifest.clock };
+        let folder = folder.to_owned();
+        let mut session = Self { disk, folder, id, manifest, _lock: None, time, is_clock_plausible };
+        session.publish_committed()?;
+        session.remove_rest()?;
+        Ok(session)
+    }
+
+    /// What counts in the store.
+    #[must_use]
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The time of this run, in milliseconds since 1970: never before that of an earlier one.
+    #[must_use]
+    pub fn time(&self) -> u64 {
+        self.time
+    }
+
+    /// False if the clock is too far ahead of the last run to be believed. Then no key is forgotten.
+    #[must_use]
+    pub fn is_clock_plausible(&self) -> bool {
+        self.is_clock_plausible
+    }
+
+    /// Says in the lock which run this is and which temporaries it has, so that the next one can remove them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`].
+    pub fn announce(&self, run: &str, temporaries: Vec<PathBuf>) -> Result<(), Error> {
+        let holder = Holder { process: std::process::id(), run: run.to_owned(), temporaries };
+        lock::write_holder(self.disk, &self.folder, &holder)
+    }
+
+    /// The keys of a protocol, less those that were claimed `ttl` milliseconds ago or before.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] and [`Error::Io`].
+    pub fn load(&self, protocol: &Protocol, ttl: Option<u64>) -> Result<Loaded, Error> {
+        let fingerprint = protocol.fingerprint().to_string();
+        let listed = self.manifest.segments.iter().filter(|listed| listed.protocol == fingerprint);
+        let segments = listed.map(|listed| self.open_segment(listed)).collect::<Result<Vec<_>, _>>()?;
+        let ttl = ttl.filter(|_| self.is_clock_plausible);
+        Loaded::read(&segments, ttl.and_then(|ttl| self.time.checked_sub(ttl)))
+    }
+
+    fn open_segment(&self, listed: &Listed) -> Result<Segment, Error> {
+        open_segment(self.disk, &self.folder, self.id, listed)
+    }
+
+    /// Commits a run: from here on it has happened. `keys` are those of each of its protocols that are new, in
+    /// increasing order.
+    ///
+    /// # Errors
+    ///
+    /// [`CommitError`], which says whether it has happened.
+    pub fn commit(&mut self, mut run: Run, keys: Vec<Vec<ShortKey>>) -> Result<(), CommitError> {
+        let prepared = self.prepare(&mut run, keys);
+        let (segments, protocols) = prepared.map_err(CommitError::Nothing)?;
+        let mut manifest = self.manifest.clone();
+        manifest.next_segment += segments.len() as u64;
+        manifest.clock = manifest.clock.max(self.time);
+        manifest.segments.extend(segments);
+        manifest.protocols = protocols;
+        manifest.runs.push(run);
+        match manifest.write(self.disk, &self.folder) {
+            Ok(()) => self.manifest = manifest,
+            Err(Uncommitted::Before(error)) => return Err(CommitError::Nothing(error)),
+            Err(Uncommitted::Unknown(error)) => return Err(CommitError::Unfinished(error)),
+        }
+        self.publish_committed().map_err(CommitError::Unfinished)
+    }
+
+    /// Writes the segments, and brings all names to disk that the manifest is to count on.
+    fn prepare(
+        &self,
+        run: &mut Run,
+        keys: Vec<Vec<ShortKey>>,
+    ) -> Result<(Vec<Listed>, Vec<KnownProtocol>), Error> {
+        let mut segments = Vec::new();
+        let mut protocols = self.manifest.protocols.clone();
+        run.time = self.time;
+        for (protocol, keys) in run.protocols.iter().zip(keys) {
+            note_protocol(&mut protocols, protocol, self.time);
+            if keys.is_empty() {
+                continue;
+            }
+            let number = self.manifest.next_segment + segments.len() as u64;
+            let header = Header {
+                store: self.id,
+                protocol: unhex(&protocol.fingerprint).unwrap_or_default(),
+                run: run_digest(&run.id),
+                latest: self.time,
+                earliest: self.time,
+                keys: keys.len() as u64,
+                dated: false,
+            };
+            let records = keys.iter().map(|key| (*key, self.time));
+            segments.push(self.write_segment(number, &header, Some(run.id.clone()), records)?);
+        }
+        let mut folders: BTreeSet<&Path> =
+            run.outputs.iter().map(|output| crate::publish::folder_of(&output.temporary)).collect();
+        folders.insert(&self.folder);
+        for folder in folders {
+            self.disk
+                .sync_folder(folder)
+                .map_err(Error::io("bring to disk", folder.display().to_string()))?;
+        }
+        Ok((segments, protocols))
+    }
+
+    fn write_segment(
+        &self,
+        number: u64,
+        header: &Header,
+        run: Option<String>,
+        records: impl Iterator<Item = (ShortKey, u64)>,
+    ) -> Result<Listed, Error> {
+        let path = segment_path(&self.folder, number);
+        let temporary = path.with_extension("keys.tmp");
+        let written =
+            self.disk.create(&temporary).and_then(|mut file| segment::write(&mut *file, header, records));
+        let written = written.and_then(|written| self.disk.rename(&temporary, &path).map(|()| written));
+        let Written { bytes, checksum } = written.map_err(Error::io("write", path.display().to_string()))?;
+        Ok(Listed {
+            number,
+            protocol: hex(&header.protocol),
+            run,
+            claimed: header.latest,
+            keys: header.keys,
+            bytes,
+            checksum: format!("{checksum:032x}"),
+        })
+    }
+
+    /// Publishes the outputs of runs that are committed, if there are any that are not, and says so in the
+    /// manifest.
+    fn publish_committed(&mut self) -> Result<(), Error> {
+        let mut is_changed = false;
+        for run in self.manifest.runs.iter_mut().filter(|run| !run.published) {
+            for output in &run.outputs {
+                publish(self.disk, output, &run.id)?;
+            }
+            run.published = true;
+            is_changed = true;
+        }
+        if !is_changed {
+            return Ok(());
+        }
+        self.manifest.write(self.disk, &self.folder).map_err(Uncommitted::into_error)
+    }
+
+    /// Removes what no manifest names.
+    fn remove_rest(&self) -> Result<(), Error> {
+        let remove = |path: &Path| match self.disk.remove(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Error::io("remove", path.display().to_string())(error))
+            }
+            _ => Ok(()),
+        };
+        let left = lock::last_holder(self.disk, &self.folder).temporaries;
+        left.iter().try_for_each(|path| remove(path))?;
+        let names =
+            self.disk.list(&self.folder).map_err(Error::io("read", self.folder.display().to_string()))?;
+        let listed: BTreeSet<PathBuf> =
+            self.manifest.segments.iter().map(|listed| segment_path(&self.folder, listed.number)).collect();
+        for path in names {
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            let is_rest = extension == Some("tmp") || (extension == Some("keys") && !listed.contains(&path));
+            if is_rest {
+                remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes an empty store.
+fn create(disk: &dyn Disk, folder: &Path) -> Result<Manifest, Error> {
+    let name = folder.display().to_string();
+    let names = disk.list(folder).map_err(Error::io("read", &name))?;
+    let known = |path: &PathBuf| ["LOCK", "MANIFEST.tmp"].iter().any(|known| path.ends_with(known));
+    if names.iter().any(|path| path.extension().is_some_and(|extension| extension == "keys")) {
+        let path = Manifest::path(folder).display().to_string();
+        return Err(Error::Damaged { path, reason: "it is missing, and there are segments".to_owned() });
+    }
+    if !names.iter().all(known) {
+        return Err(Error::Usage(format!(
+            "{name}: no store, and not empty; a store has a folder of its own"
+        )));
+    }
+    let mut id = [0; 16];
+    getrandom::fill(&mut id)
+        .map_err(|error| Error::io("make an id for", &name)(io::Error::other(error.to_string())))?;
+    let mut manifest = Manifest::new(id);
+    manifest.write(disk, folder).map_err(Uncommitted::into_error)?;
+    Ok(manifest)
+}
+
+/// Brings a committed output to its name, or finds it there.
+fn publish(disk: &dyn Disk, output: &Published, run: &str) -> Result<(), Error> {
+    let Published { path, temporary, .. } = output;
+    match disk.open(temporary) {
+        Ok(file) => {
+            check_output(&*file, output, temporary, run)?;
+            drop(file);
+            disk.rename(temporary, path)
+                .map_err(Error::io("rename a file to", path.display().to_string()))?;
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => verify_output(disk, output, run)?,
+        Err(error) => return Err(Error::io("read", temporary.display().to_string())(error)),
+    }
+    let folder = crate::publish::folder_of(path);
+    disk.sync_folder(folder).map_err(Error::io("bring to disk", folder.display().to_string()))
+}
+
+/// Checks that an output stands under its name, as its run wrote it.
+pub(crate) fn verify_output(disk: &dyn Disk, output: &Published, run: &str) -> Result<(), Error> {
+    let path = &output.path;
+    match disk.open(path) {
+        Ok(file) => check_output(&*file, output, path, run),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Error::OutputLost {
+            path: path.display().to_string(),
+            run: run.to_owned(),
+            reason: "it is missing".to_owned(),
+        }),
+        Err(error) => Err(Error::io("read", path.display().to_string())(error)),
+    }
+}
+
+fn check_output(file: &dyn ReadAt, output: &Published, path: &Path, run: &str) -> Result<(), Error> {
+    let lost =
+        |reason: String| Error::OutputLost { path: path.display().to_string(), run: run.to_owned(), reason };
+    let read = |error| Error::io("read", path.display().to_string())(error);
+    let length = file.length().map_err(read)?;
+    if length != output.bytes {
+        return Err(lost(format!("it has {length} bytes, where {} were written", output.bytes)));
+    }
+    let mut checksum = xxhash3_128::Hasher::new();
+    let mut buffer = vec![0; 1 << 20];
+    let mut at = 0;
+    while at < length {
+        let part = &mut buffer[..(length - at).min(1 << 20) as usize];
+        file.read_exact_at(part, at).map_err(read)?;
+        checksum.write(part);
+        at += part.len() as u64;
+    }
+    match format!("{:032x}", checksum.finish_128()) == output.checksum {
+        true => Ok(()),
+        false => Err(lost("its bytes are not those that were written".to_owned())),
+    }
+}
+
+/// Notes that a protocol has been used.
+fn note_protocol(protocols: &mut Vec<KnownProtocol>, protocol: &ProtocolReport, time: u64) {
+    match protocols.iter_mut().find(|known| known.fingerprint == protocol.fingerprint) {
+        Some(known) => known.until = time,
+        None => protocols.push(KnownProtocol {
+            name: protocol.name.clone(),
+            fingerprint: protocol.fingerprint.clone(),
+            since: time,
+            until: time,
+        }),
+    }
+}
+
+fn open_segment(disk: &dyn Disk, folder: &Path, store: [u8; 16], listed: &Listed) -> Result<Segment, Error> {
+    let checksum = u128::from_str_radix(&listed.checksum, 16).unwrap_or_default();
+    let segment = Segment::open(
+        disk,
+        &segment_path(folder, listed.number),
+        store,
+        Written { bytes: listed.bytes, checksum },
+    )?;
+    if hex(&segment.header.protocol) != listed.protocol || segment.header.keys != listed.keys {
+        let path = segment_path(folder, listed.number).display().to_string();
+        return Err(Error::Damaged { path, reason: "it is not what the manifest lists".to_owned() });
+    }
+    Ok(segment)
+}
+
+fn segment_path(folder: &Path, number: u64) -> PathBuf {
+    folder.join(format!("{number:016}.keys"))
+}
+
+pub(crate) fn run_digest(id: &str) -> [u8; 16] {
+    let mut digest = [0; 16];
+    digest.copy_from_slice(&blake2b(id.as_bytes()).as_bytes()[..16]);
+    digest
+}
+
+/// Checks that a store has the keys of the protocols that a run uses, and of no others.
+pub(crate) fn check_protocols(manifest: &Manifest, folder: &Path, used: &[&Protocol]) -> Result<(), Error> {
+    let used: Vec<ProtocolReport> = used.iter().map(|protocol| ProtocolReport::of(protocol)).collect();
+    for known in &manifest.protocols {
+        if used.iter().all(|protocol| protocol.fingerprint != known.fingerprint) {
+            return Err(Error::OtherProtocol {
+                store: folder.display().to_string(),
+                known: format!("{} ({})", known.name, known.fingerprint),
+                used: format!("{} ({})", used[0].name, used[0].fingerprint),
+            });
+        }
+    }
+    Ok(())
+}
