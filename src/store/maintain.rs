@@ -1,6 +1,5 @@
 //! What is done to a store between runs: looking, checking, and putting its segments in order.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{BufRead, Write};
 use std::path::Path;
@@ -294,8 +293,7 @@ impl Session<'_> {
     ) -> Result<(u64, u64), Error> {
         super::check_protocols(&self.manifest, &self.folder, &[protocol])?;
         let report = crate::report::ProtocolReport::of(protocol);
-        let seen: BTreeMap<ShortKey, u64> =
-            merged(self.disk, &self.folder, &self.manifest, &report.fingerprint, None)?.into_iter().collect();
+        let seen = self.load(protocol, None)?;
         let mut keys: Vec<(ShortKey, u64)> = Vec::new();
         let mut lines = 0;
         for line in text.split(b'\n') {
@@ -312,7 +310,7 @@ impl Session<'_> {
         }
         keys.sort_unstable();
         keys.dedup();
-        keys.retain(|(key, _)| !seen.contains_key(key));
+        keys.retain(|(key, _)| !seen.contains(key));
         let mut manifest = self.manifest.clone();
         manifest.segments.extend(self.write_merged(
             &mut manifest.next_segment,

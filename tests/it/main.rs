@@ -18,6 +18,7 @@ mod readme;
 mod redelivery;
 mod reference;
 mod shape;
+mod store;
 mod streams;
 mod tool;
 mod vectors;

@@ -1,0 +1,428 @@
+//! `dedup --store`: nights that lose nothing and repeat nothing, and what a store is asked for.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use firstseen::Protocol;
+use firstseen::ProtocolReport;
+use firstseen::store::disk::RealDisk;
+use firstseen::store::{Run, Session};
+
+use crate::tool::{Folder, Run as ToolRun};
+
+/// An event, delivered for the `attempt`-th time.
+fn delivery(id: u32, attempt: u32) -> String {
+    format!("{{\"id\":{id},\"attempt\":{attempt}}}\n")
+}
+
+fn feed(ids: &[u32]) -> String {
+    ids.iter().enumerate().map(|(attempt, &id)| delivery(id, attempt as u32)).collect()
+}
+
+fn night(folder: &Folder, name: &str, more: &[&str]) -> ToolRun {
+    let (input, output) = (format!("{name}.in"), format!("{name}.out"));
+    folder
+        .run(&[&["dedup", "--store", "store", "--run-id", name, &input, "-o", &output, "-q"], more].concat())
+}
+
+/// The ids of the events in the outputs of nights, one after another.
+fn published(folder: &Folder, nights: &[&str]) -> Vec<u32> {
+    let text: Vec<u8> = nights.iter().flat_map(|name| folder.read(&format!("{name}.out"))).collect();
+    let text = String::from_utf8(text).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["id"].as_u64().unwrap() as u32)
+        .collect()
+}
+
+#[test]
+fn keys_of_earlier_nights_count_as_seen() {
+    let folder = Folder::new();
+    folder.file("a.in", feed(&[1, 2, 1]));
+    folder.file("b.in", feed(&[3, 2, 4, 3]));
+    folder.file("c.in", feed(&[4, 1, 2, 3]));
+    for name in ["a", "b", "c"] {
+        night(&folder, name, &[]).expect_code(0);
+    }
+    assert_eq!(published(&folder, &["a"]), [1, 2]);
+    assert_eq!(published(&folder, &["b"]), [3, 4]);
+    assert_eq!(folder.read("c.out"), b"");
+    let info = folder.run(&["store", "info", "store"]).expect_code(0);
+    let info = String::from_utf8(info.stdout).unwrap();
+    assert!(info.contains("keys       4 in 2 segments") && info.contains("run        c at "), "{info}");
+    let verified = folder.run(&["store", "verify", "store", "--outputs"]).expect_code(0);
+    assert_eq!(verified.stdout, b"whole: 2 segments of 4 keys, 3 outputs\n");
+}
+
+#[test]
+fn a_night_that_has_committed_is_not_done_again() {
+    let folder = Folder::new();
+    folder.file("a.in", feed(&[1, 2, 1]));
+    night(&folder, "a", &[]).expect_code(0);
+    let (manifest, output) = (folder.read("store/MANIFEST"), folder.read("a.out"));
+    let again =
+        folder.run(&["dedup", "--store", "store", "--run-id", "a", "a.in", "-o", "a.out"]).expect_code(0);
+    assert!(
+        again.stderr.contains("run `a` was committed at ") && again.stderr.contains("nothing to do"),
+        "{}",
+        again.stderr
+    );
+    assert_eq!((folder.read("store/MANIFEST"), folder.read("a.out")), (manifest, output));
+    // What is not the same run is refused, whatever it is called.
+    folder.file("other.in", feed(&[9]));
+    folder
+        .run(&["dedup", "--store", "store", "--run-id", "a", "other.in", "-o", "a.out"])
+        .expect_trouble("with other inputs");
+    folder
+        .run(&["dedup", "--store", "store", "--run-id", "a", "a.in", "-o", "b.out"])
+        .expect_trouble("with another output");
+    folder
+        .run(&["dedup", "--store", "store", "other.in", "-o", "a.out"])
+        .expect_trouble("is the output of run `a`; --force replaces it");
+    folder.file("mine.out", "precious");
+    folder
+        .run(&["dedup", "--store", "store", "other.in", "-o", "mine.out"])
+        .expect_trouble("is the output of no run of this store");
+    assert_eq!(folder.read("mine.out"), b"precious");
+    // Without a name, the same files and settings are the same run.
+    for _ in 0..2 {
+        folder.run(&["dedup", "--store", "store", "other.in", "-o", "other.out"]).expect_code(0);
+    }
+    assert_eq!(published(&folder, &["other"]), [9]);
+    // An input that has grown is another run: its new lines must not be taken for done.
+    folder.file("a.in", feed(&[1, 2, 1, 7]));
+    night(&folder, "a", &[]).expect_trouble("with other inputs, or they have changed since");
+    // An output that has changed or gone is told, and nothing is done.
+    folder.file("a.in", feed(&[1, 2, 1]));
+    folder.file("a.out", "damaged");
+    night(&folder, "a", &[]).expect_trouble("run `a` is committed");
+    fs::remove_file(folder.path().join("a.out")).unwrap();
+    night(&folder, "a", &[]).expect_trouble("it is missing");
+}
+
+#[test]
+fn what_cannot_be_committed_is_refused() {
+    let folder = Folder::new();
+    folder.file("a.in", feed(&[1]));
+    folder
+        .run(&["dedup", "--store", "store", "a.in", "-o", "-"])
+        .expect_trouble("standard output cannot be committed");
+    folder
+        .run(&["dedup", "--store", "store", "a.in", "-o", "/dev/null"])
+        .expect_trouble("/dev/null cannot be committed");
+    let run = folder.run(&["dedup", "--store", "store", "a.in"]);
+    assert_eq!(run.code, Some(2));
+    folder
+        .run(&["dedup", "--store", "store", "-", "-o", "a.out"])
+        .expect_trouble("give it a name, with --run-id");
+    folder.file("full/file", "x");
+}
+
+#[test]
+fn a_store_is_of_its_protocols() {
+    let folder = Folder::new();
+    folder.file("a.in", "{\"id\":1,\"n\":1.0}\n");
+    folder.file("b.in", "{\"id\":1,\"n\":1.0,\"attempt\":2}\n{\"id\":1,\"n\":1}\n{\"id\":2,\"n\":NaN}\n{\"id\":2,\"n\":NaN}\n");
+    night(&folder, "a", &[]).expect_code(0);
+    let refused = night(&folder, "b", &["--protocol", "feed-v1"]);
+    refused.expect_trouble(
+        "holds keys of geojson-v1 (06f50e9a8b432ab147296028e784a407), and this run is under feed-v1 (",
+    );
+    assert!(!folder.path().join("b.out").exists());
+    // Under both, 1.0 is seen by its old key, and 1 then by its new one.
+    night(&folder, "b", &["--protocol", "feed-v1", "--also", "geojson-v1"]).expect_code(0);
+    assert_eq!(folder.read("b.out"), b"{\"id\":2,\"n\":NaN}\n");
+    let info = String::from_utf8(folder.run(&["store", "info", "store"]).expect_code(0).stdout).unwrap();
+    assert!(info.contains("geojson-v1 (06f50e9a8b432ab147296028e784a407): 3 keys"), "{info}");
+    assert!(info.contains("feed-v1 (1270c83f42dd83480892fdaab6e6781d): 2 keys"), "{info}");
+    assert!(info.contains("no run forgets keys"), "{info}");
+    folder.file("c.in", "{\"id\":1,\"n\":1.0}\n{\"id\":3}\n");
+    night(&folder, "c", &["--protocol", "feed-v1"]).expect_trouble("holds keys of geojson-v1");
+    let dropped = folder.run(&["store", "drop-protocol", "store", "geojson-v1"]).expect_code(0);
+    assert_eq!(dropped.stdout, b"dropped 3 keys of geojson-v1\n");
+    night(&folder, "c", &["--protocol", "feed-v1"]).expect_code(0);
+    assert_eq!(folder.read("c.out"), b"{\"id\":3}\n");
+    folder.run(&["store", "drop-protocol", "store", "feed-v1"]).expect_trouble("its only protocol");
+    // An event that the old protocol rejects has a key under the new one only.
+    folder.file("d.in", "{\"id\":4,\"n\":1e999}\n{\"id\":5}\n{\"id\":4,\"n\":1e999}\n");
+    night(&folder, "d", &["--protocol", "feed-v1", "--also", "jcs-v1"]).expect_code(0);
+    assert_eq!(folder.read("d.out"), b"{\"id\":4,\"n\":1e999}\n{\"id\":5}\n");
+}
+
+/// A run of keys that are made of numbers, at a time.
+fn claim(store: &Path, now: u64, run: &str, numbers: &[u8]) -> Session<'static> {
+    let mut session = Session::open(&RealDisk, store, now, false).unwrap();
+    let protocol = Protocol::built_in("geojson-v1").unwrap();
+    let report =
+        ProtocolReport { name: protocol.name().to_owned(), fingerprint: protocol.fingerprint().to_string() };
+    let run = Run {
+        id: run.to_owned(),
+        time: 0,
+        ttl: None,
+        protocols: vec![report],
+        inputs: Vec::new(),
+        events: 0,
+        unique: 0,
+        outputs: Vec::new(),
+        published: false,
+    };
+    let committed = session.commit(run, vec![numbers.iter().map(|&number| [number; 16]).collect()]);
+    assert!(committed.is_ok());
+    session
+}
+
+fn seen(session: &Session<'_>, ttl: Option<u64>) -> Vec<u8> {
+    let loaded = session.load(&Protocol::built_in("geojson-v1").unwrap(), ttl).unwrap();
+    (0..=255).filter(|&number| loaded.contains(&[number; 16])).collect()
+}
+
+const DAY: u64 = 24 * 60 * 60 * 1000;
+
+#[test]
+fn keys_are_forgotten_after_their_first_claim_and_the_clock_never_goes_back() {
+    let folder = Folder::new();
+    let store = folder.path().join("store");
+    let start = 1_700_000_000_000;
+    drop(claim(&store, start, "1", &[1, 2]));
+    drop(claim(&store, start + DAY, "2", &[3]));
+    let session = claim(&store, start + 2 * DAY, "3", &[4]);
+    assert_eq!(seen(&session, None), [1, 2, 3, 4]);
+    assert_eq!(seen(&session, Some(2 * DAY + 1)), [1, 2, 3, 4]);
+    // As SET NX PX of Redis: a key lives for the time given, and not at its end.
+    assert_eq!(seen(&session, Some(2 * DAY)), [3, 4]);
+    assert_eq!(seen(&session, Some(DAY)), [4]);
+    drop(session);
+    let open = |now| Session::open(&RealDisk, &store, now, false).unwrap();
+    // A clock that jumps back revives nothing, and claims nothing in the past.
+    let session = open(start);
+    assert_eq!((session.time(), seen(&session, Some(DAY))), (start + 2 * DAY, vec![4]));
+    drop(session);
+    // One that jumps ahead forgets nothing, unless it is right.
+    let ahead = start + 400 * DAY;
+    let session = open(ahead);
+    assert!(!session.is_clock_plausible());
+    assert_eq!((session.time(), seen(&session, Some(DAY))), (start + 2 * DAY, vec![1, 2, 3, 4]));
+    drop(session);
+    let session = Session::open(&RealDisk, &store, ahead, true).unwrap();
+    assert_eq!((session.time(), seen(&session, Some(DAY))), (ahead, vec![]));
+    drop(session);
+    // Merged segments keep the claim time of each key; what has expired can be dropped.
+    let mut session = open(start + 2 * DAY);
+    assert_eq!(session.compact(None).unwrap(), (4, 4));
+    assert_eq!(session.manifest().segments.len(), 1);
+    assert_eq!(seen(&session, Some(2 * DAY)), [3, 4]);
+    assert_eq!(session.compact(Some(DAY)).unwrap(), (4, 1));
+    assert_eq!(seen(&session, None), [4]);
+    // A key that was forgotten and claimed anew has its later claim.
+    drop(session);
+    drop(claim(&store, start + 3 * DAY, "4", &[1]));
+    drop(claim(&store, start + 9 * DAY, "5", &[1]));
+    let mut session = open(start + 9 * DAY);
+    assert_eq!(session.compact(None).unwrap(), (3, 2));
+    assert_eq!(seen(&session, Some(DAY)), [1]);
+}
+
+#[test]
+fn one_run_at_a_time() {
+    let folder = Folder::new();
+    folder.file("a.in", feed(&[1]));
+    let mut waiting =
+        folder.command(&["dedup", "--store", "store", "--run-id", "long", "-", "-o", "long.out", "-q"]);
+    let mut waiting = waiting.stdin(Stdio::piped()).spawn().unwrap();
+    let held =
+        || fs::read_to_string(folder.path().join("store/LOCK")).is_ok_and(|text| text.contains("long"));
+    for _ in 0..200 {
+        if held() {
+            break;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(held());
+    let refused = night(&folder, "a", &[]);
+    refused.expect_trouble(&format!("store: in use by process {}, run `long`", waiting.id()));
+    folder.run(&["store", "compact", "store"]).expect_trouble("in use by process");
+    // Readers need no lock.
+    folder.run(&["store", "info", "store"]).expect_code(0);
+    folder.run(&["store", "verify", "store"]).expect_code(0);
+    drop(waiting.stdin.take());
+    assert!(waiting.wait().unwrap().success());
+    night(&folder, "a", &[]).expect_code(0);
+}
+
+#[test]
+fn damage_is_found_in_every_region_of_every_file() {
+    let folder = Folder::new();
+    folder.file("a.in", feed(&(0..9000).collect::<Vec<_>>()));
+    folder.file("b.in", feed(&[1, 2]));
+    night(&folder, "a", &[]).expect_code(0);
+    for name in ["0000000000000001.keys", "MANIFEST"] {
+        let path = folder.path().join("store").join(name);
+        let whole = fs::read(&path).unwrap();
+        let check = |what: &str, expected: Option<&str>| {
+            let verified = folder.run(&["store", "verify", "store"]);
+            assert_eq!(verified.code, Some(2), "{name}, {what}: {}", verified.stderr);
+            assert!(verified.stderr.contains(name), "{name}, {what}: {}", verified.stderr);
+            assert!(
+                expected.is_none_or(|expected| verified.stderr.contains(expected)),
+                "{what}: {}",
+                verified.stderr
+            );
+            // Nor does a run take a damaged store for an empty one, but for the padding that only `verify` reads.
+            let run = night(&folder, "b", &[]);
+            assert!(run.code == Some(2) || what.contains("whole"), "{name}, {what}: {}", run.stderr);
+            assert!(what.contains("whole") || !folder.path().join("b.out").exists());
+        };
+        let step = whole.len() / 97 + 1;
+        let ends =
+            [0, 7, 8, 12, 16, 40, 70, 80, 90, 95, 96, whole.len() - 1, whole.len() - 20, whole.len() - 32];
+        for place in (0..whole.len()).step_by(step).chain(ends).filter(|&place| place < whole.len()) {
+            let mut flipped = whole.clone();
+            flipped[place] ^= 1 << (place % 8);
+            fs::write(&path, &flipped).unwrap();
+            check(&format!("bit of byte {place}"), None);
+        }
+        for length in [0, 1, 50, 96, whole.len() / 2, whole.len() - 32, whole.len() - 1] {
+            fs::write(&path, &whole[..length]).unwrap();
+            check(&format!("cut to {length}"), None);
+        }
+        fs::write(&path, [&whole[..], b"x"].concat()).unwrap();
+        check("a byte more", None);
+        fs::remove_file(&path).unwrap();
+        let missing = night(&folder, "b", &[]);
+        missing.expect_trouble(if name == "MANIFEST" {
+            "MANIFEST: it is missing, and there are segments"
+        } else {
+            "it is missing, and the manifest lists it"
+        });
+        fs::write(&path, &whole).unwrap();
+    }
+    folder.run(&["store", "verify", "store"]).expect_code(0);
+    night(&folder, "b", &[]).expect_code(0);
+    assert_eq!(folder.read("b.out"), b"");
+}
+
+#[test]
+fn a_store_of_an_earlier_version_can_be_read_and_one_of_a_later_one_is_refused() {
+    let folder = Folder::new();
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/store-1");
+    fs::create_dir(folder.path().join("store")).unwrap();
+    for name in ["MANIFEST", "0000000000000003.keys", "0000000000000004.keys"] {
+        fs::copy(fixture.join(name), folder.path().join("store").join(name)).unwrap();
+    }
+    let verified = folder.run(&["store", "verify", "store"]).expect_code(0);
+    assert_eq!(verified.stdout, b"whole: 2 segments of 5 keys\n");
+    let exported = folder.run(&["store", "export", "store", "--times"]).expect_code(0);
+    assert_eq!(
+        String::from_utf8(exported.stdout).unwrap(),
+        fs::read_to_string(fixture.join("keys.txt")).unwrap()
+    );
+    folder.file("a.in", feed(&[1, 2, 3, 4, 5, 6]));
+    night(&folder, "new", &["a.in"]).expect_trouble("cannot read new.in");
+    let manifest = String::from_utf8(folder.read("store/MANIFEST")).unwrap();
+    folder.file("store/MANIFEST", manifest.replacen("firstseen-store 1", "firstseen-store 2", 1));
+    folder.run(&["store", "info", "store"]).expect_trouble("another version of the format");
+}
+
+#[test]
+fn keys_go_out_and_in_again() {
+    let folder = Folder::new();
+    folder.file("a.in", feed(&[1, 2, 3]));
+    night(&folder, "a", &[]).expect_code(0);
+    let keys = folder.run(&["store", "export", "store"]).expect_code(0).stdout;
+    let of_feed = folder.run(&["key", "a.in"]).expect_code(0).stdout;
+    let mut lines: Vec<&[u8]> = of_feed.split_inclusive(|&byte| byte == b'\n').collect();
+    lines.sort_unstable();
+    assert_eq!(keys, lines.concat());
+    assert_eq!(folder.run(&["store", "export", "store", "--raw"]).expect_code(0).stdout.len(), 3 * 16);
+    folder.file(
+        "keys.txt",
+        [&keys[..], b"\n", &keys, b"00112233445566778899aabbccddeeff\tsome time\n"].concat(),
+    );
+    let imported = folder.run(&["store", "import", "other", "keys.txt"]).expect_code(0);
+    assert_eq!(imported.stdout, b"8 lines: 4 new keys\n");
+    let again = folder.pipe(&["store", "import", "other", "-"], &keys).expect_code(0);
+    assert_eq!(again.stdout, b"3 lines: 0 new keys\n");
+    folder.file("b.in", feed(&[3, 4, 1]));
+    folder.run(&["dedup", "--store", "other", "b.in", "-o", "b.out"]).expect_code(0);
+    assert_eq!(published(&folder, &["b"]), [4]);
+    for (text, message) in [
+        ("0011\n", "keys.txt:1: a key of geojson-v1 has 32 hexadecimal digits, not 4"),
+        (
+            "\n00112233445566778899aabbccddee+f\n",
+            "keys.txt:2: `00112233445566778899aabbccddee+f` is not in hexadecimal digits",
+        ),
+    ] {
+        folder.file("keys.txt", text);
+        folder.run(&["store", "import", "other", "keys.txt"]).expect_trouble(message);
+    }
+    folder
+        .run(&["store", "export", "other", "--protocol", "feed-v1"])
+        .expect_trouble("holds no keys of feed-v1; it has keys of geojson-v1");
+    folder.run(&["store", "info", "nothing"]).expect_trouble("nothing: there is no store");
+    // Published outputs are what a store can be made of.
+    folder.run(&["store", "rebuild", "new", "--from", "a.out", "b.out"]).expect_code(0);
+    assert_eq!(folder.run(&["store", "export", "new"]).expect_code(0).stdout.len(), 4 * 33);
+    folder.run(&["store", "rebuild", "new", "--from", "a.out"]).expect_code(2);
+    folder
+        .run(&["store", "rebuild", "store", "--from", "a.out"])
+        .expect_trouble("make the store anew in another folder");
+}
+
+/// Nights that overlap, of which some are killed and all are run again.
+#[test]
+fn thirty_nights_with_kills_are_as_one() {
+    let folder = Folder::new();
+    let mut random = 88_172_645_463_325_252_u64;
+    let mut below = |bound: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random % bound
+    };
+    let mut oracle = Vec::new();
+    let mut seen = HashSet::new();
+    let mut names = Vec::new();
+    let mut killed = 0;
+    for number in 0..30_u64 {
+        let name = format!("night-{number:02}");
+        let ids: Vec<u32> = (0..2000).map(|_| (number * 700 + below(2500)) as u32).collect();
+        oracle.extend(ids.iter().copied().filter(|id| seen.insert(*id)));
+        folder.file(&format!("{name}.in"), feed(&ids));
+        let (input, output) = (format!("{name}.in"), format!("{name}.out"));
+        for _ in 0..3 {
+            let mut child = folder
+                .command(&["dedup", "--store", "store", "--run-id", &name, &input, "-o", &output, "-q"])
+                .spawn()
+                .unwrap();
+            thread::sleep(Duration::from_micros(below(25_000)));
+            child.kill().unwrap();
+            killed += u32::from(!child.wait().unwrap().success());
+        }
+        night(&folder, &name, &[]).expect_code(0);
+        night(&folder, &name, &[]).expect_code(0);
+        names.push(name);
+    }
+    println!("{killed} of 90 runs were killed before they ended");
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    assert_eq!(published(&folder, &names), oracle);
+    folder.run(&["store", "verify", "store", "--outputs"]).expect_code(0);
+    assert!(!folder.names().iter().any(|name| name.ends_with(".tmp")), "{:?}", folder.names());
+}
+
+#[test]
+fn a_store_that_cannot_be_written_to_is_told() {
+    let folder = Folder::new();
+    folder.file("a.in", feed(&[1]));
+    folder.file("busy/note.txt", "x");
+    folder
+        .run(&["dedup", "--store", "busy", "a.in", "-o", "a.out"])
+        .expect_trouble("busy: no store, and not empty");
+    folder
+        .run(&["dedup", "--store", "no/such/folder", "a.in", "-o", "a.out"])
+        .expect_trouble("cannot create the store no/such/folder");
+    // The superuser may write everywhere; a read-only mount is tried in `environment.rs`.
+    assert!(!folder.path().join("a.out").exists());
+}
