@@ -199,7 +199,7 @@ fn run_store(command: &StoreCommand) -> Result<(), Error> {
             let config =
                 Config { inputs: from.clone(), dry_run: true, store: Some(store), ..Config::new(protocol) };
             let report = firstseen::dedup(&config, &Arc::new(Meter::default()))?;
-            print(&format!("{report}\n"))
+            print(&format!("firstseen: {report}\n"))
         }
         StoreCommand::DropProtocol { folder, name } => {
             let keys = store::open(folder)?.drop_protocol(name)?;
