@@ -93,7 +93,7 @@ impl Comparison {
     }
 }
 
-/// The columns are those of [`heading`].
+/// A row of the table of [`Compared`].
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let setting = if self.setting.is_empty() { "all together" } else { &printable(&self.setting) };
