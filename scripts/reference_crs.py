@@ -45,7 +45,11 @@ def longitude_latitude(position):
         latitude = math.degrees(2 * math.atan(math.exp(y / RADIUS)) - math.pi / 2)
     except OverflowError as error:
         raise Unknown("too far north") from error
-    return [math.degrees(x / RADIUS), latitude, *rest]
+    longitude = math.degrees(x / RADIUS)
+    if abs(longitude) > 180.0000001 or abs(latitude) >= 90:
+        raise Unknown("past the antimeridian or a pole")
+    # The sign of a zero that is computed says nothing.
+    return [longitude + 0.0, latitude + 0.0, *rest]
 
 
 def brought(coordinates, levels):

@@ -123,6 +123,9 @@ def check_together(file, select):
     brings = file.get("geometry", {}).get("crs") == "wgs84"
     if not brings:
         excluded |= {"geometry.source_crs"}
+    is_touched = brings or file.get("geometry", {}).get("identity") == "shape"
+    if select and is_touched and file.get("numbers", {}).get("where") == "coordinates":
+        raise ValueError("what is selected is not rounded as it is compared")
     if brings and "numbers.decimals" not in names:
         raise ValueError("what is computed has to be rounded")
     if excluded & names:

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::analyse::{Analyst, KeyText, Product};
 use crate::config::Config;
@@ -145,7 +146,9 @@ fn read_record(path: &Path) -> Result<(BTreeMap<String, String>, Option<Protocol
     if let Ok(record) = serde_json::from_slice::<Record>(&text) {
         return Ok((record.keys, Some(record.protocol)));
     }
-    serde_json::from_slice(&text).map(|keys| (keys, None)).map_err(|error| {
+    let bare = serde_json::from_slice::<BTreeMap<String, Value>>(&text);
+    let text_of = |id: Value| if let Value::String(text) = id { text } else { id.to_string() };
+    bare.map(|keys| (keys.into_iter().map(|(key, id)| (key, text_of(id))).collect(), None)).map_err(|error| {
         Error::Usage(format!("{name}: no record of keys, nor a JSON object of keys and ids: {error}"))
     })
 }

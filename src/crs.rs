@@ -2,8 +2,9 @@
 //!
 //! In: a name, as the `crs` member of the GeoJSON of 2008 holds it (RFC 7946 has done away with it).
 //! Out: a [`Crs`], and the [`Projection`] from it to longitude and latitude. Coordinates are easting
-//! and northing, or longitude and latitude, in that order, whatever order a system's authority has:
-//! so the GeoJSON of 2008 has it (section 2.1.1), and what is written in it.
+//! and northing, or degrees of longitude and latitude, in that order, whatever order a system's authority
+//! has: so the GeoJSON of 2008 has it (section 2.1.1), and what is written in it. Systems whose axes
+//! point elsewhere are not known.
 
 use std::fmt;
 
@@ -59,11 +60,22 @@ impl Crs {
             Self::Wgs84 => WGS84,
             Self::Epsg(code) => crs_definitions::from_code(code)?.proj4,
         };
+        if !is_handled(definition) {
+            return None;
+        }
         Some(Projection {
             from: Proj::from_proj_string(definition).ok()?,
             to: Proj::from_proj_string(WGS84).ok()?,
         })
     }
+}
+
+/// Whether two coordinates under this definition are easting and northing, or degrees of longitude and
+/// latitude. Geocentric ones are three; axes may point elsewhere; and longitudes from another meridian than
+/// that of Greenwich come in grads as well as in degrees, which definitions do not tell.
+fn is_handled(definition: &str) -> bool {
+    let has = |word: &str| definition.split_whitespace().any(|part| part.starts_with(word));
+    !(has("+proj=geocent") || has("+axis=") || has("+proj=longlat") && has("+pm="))
 }
 
 /// The name in its shortest form.
@@ -83,15 +95,28 @@ pub(crate) struct Projection {
 }
 
 impl Projection {
-    /// Longitude and latitude, in degrees, of a point; `None` if it has none.
+    /// Longitude and latitude, in degrees, of a point; `None` if it has no place on the earth: if it is none
+    /// of the system's, or the way back does not lead to it, as from past the antimeridian or the poles.
     pub(crate) fn longitude_latitude(&self, x: f64, y: f64) -> Option<(f64, f64)> {
-        let mut point = match self.from.is_latlong() {
-            true => (x.to_radians(), y.to_radians(), 0.0),
-            false => (x, y, 0.0),
-        };
+        let is_geographic = self.from.is_latlong();
+        if is_geographic && !(x.abs() <= 180.0 && y.abs() <= 90.0) {
+            return None;
+        }
+        let start = if is_geographic { (x.to_radians(), y.to_radians()) } else { (x, y) };
+        let mut point = (start.0, start.1, 0.0);
         transform(&self.from, &self.to, &mut point).ok()?;
         let (longitude, latitude) = (point.0.to_degrees(), point.1.to_degrees());
-        (longitude.is_finite() && latitude.is_finite()).then_some((longitude, latitude))
+        if !is_geographic {
+            transform(&self.to, &self.from, &mut point).ok()?;
+            // A shift of datum is undone to a millimetre or so; what is wrapped or clamped is far off.
+            let is_near = |one: f64, other: f64| (one - other).abs() <= 1.0;
+            if !(is_near(point.0, x) && is_near(point.1, y)) {
+                return None;
+            }
+        }
+        let is_on_earth = longitude.abs() <= 180.000_000_1 && latitude.abs() < 90.000_000_1;
+        // The sign of a zero that is computed says nothing.
+        is_on_earth.then_some((longitude + 0.0, latitude + 0.0))
     }
 }
 
@@ -148,8 +173,25 @@ mod tests {
             let (x, y) = projection.longitude_latitude(x, y).expect("a point on the earth");
             assert!((x - longitude).abs() < 1e-9 && (y - latitude).abs() < 1e-9, "EPSG:{code}: {x} {y}");
         }
-        // NAD27 needs a grid, and nobody has defined 1.
-        assert!(Crs::Epsg(4267).projection().is_none());
-        assert!(Crs::Epsg(1).projection().is_none());
+        // NAD27 needs a grid; nobody has defined 1; 4978 is geocentric, 4807 in grads, and 2048 counts
+        // to the west and south.
+        for code in [4267, 1, 4978, 4807, 2048] {
+            assert!(Crs::Epsg(code).projection().is_none(), "EPSG:{code}");
+        }
+        // What is past the antimeridian or the poles has no place, but the antimeridian itself has.
+        let edge = 20_037_508.342_789_244;
+        let mercator = Crs::Epsg(3857).projection().expect("a known system");
+        for (x, longitude) in [(edge, 180.0), (-edge, -180.0)] {
+            assert_eq!(mercator.longitude_latitude(x, 0.0), Some((longitude, 0.0)));
+        }
+        for (x, y) in [(edge + 2.0, 0.0), (30_000_000.0, 1.0), (1e300, 0.0), (0.0, 1e300), (0.0, f64::MAX)] {
+            assert_eq!(mercator.longitude_latitude(x, y), None, "{x} {y}");
+        }
+        let degrees = Crs::Epsg(4269).projection().expect("a known system");
+        for (x, y) in [(500_000.5, 200_000.25), (10.0, 95.0), (-181.0, 0.0)] {
+            assert_eq!(degrees.longitude_latitude(x, y), None, "{x} {y}");
+        }
+        let zero = mercator.longitude_latitude(-0.0, -0.0).expect("a point on the earth");
+        assert!(zero.0.is_sign_positive() && zero.1.is_sign_positive());
     }
 }

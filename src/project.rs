@@ -90,11 +90,8 @@ impl Projector {
     /// Notes which members and elements are left out or replaced.
     fn note_changes(&mut self, tape: &Tape<'_>) {
         let Self { settings, left_out, replaced, .. } = self;
-        left_out.clear();
         replaced.clear();
-        for pointer in &settings.strip_pointers {
-            leave_out(tape, 0, pointer.tokens(), left_out);
-        }
+        *left_out = self::left_out(tape, settings);
         for (name, _) in tape.members(0) {
             let Node::Str(text) = tape.node(name) else { continue };
             let constant = settings.add.iter().position(|(added, _)| added == text);
@@ -179,6 +176,13 @@ fn push_constant(draft: &mut Draft, value: &Value) {
         // Constants are scalars, or the empty array.
         None => draft.push(ExactNode::Array { len: 0, count: 0 }),
     }
+}
+
+/// The nodes of names and elements that pointers leave out.
+pub(crate) fn left_out(tape: &Tape<'_>, settings: &Settings) -> Vec<usize> {
+    let mut nodes = Vec::new();
+    settings.strip_pointers.iter().for_each(|pointer| leave_out(tape, 0, pointer.tokens(), &mut nodes));
+    nodes
 }
 
 /// Notes the nodes of names and elements that `tokens` lead to from `index`.

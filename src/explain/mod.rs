@@ -16,7 +16,7 @@ use crate::error::{Invalid, printable};
 use crate::exact::ExactParser;
 use crate::geometry::{Geometer, Notes};
 use crate::key::Keyer;
-use crate::project::Projector;
+use crate::project::{Projector, left_out};
 use crate::protocol::{Protocol, Scheme, Source, Transform, child};
 use crate::report::ProtocolReport;
 use crate::tape::{Node, Tape};
@@ -105,6 +105,7 @@ pub fn explain(protocol: &Protocol, event: &[u8]) -> Result<Explanation, Invalid
     let normalised = geometer.normalise(&original, event, &mut notes)?;
     explanation.degenerate_rings = notes.degenerate_rings;
     explanation.foreign_crs = notes.foreign_crs > 0;
+    let left_out = if normalised.is_none() { left_out(&original, settings) } else { Vec::new() };
     let normalised = normalised.as_ref().unwrap_or(&original);
     let mut projector = Projector::new(protocol);
     let projected = projector.as_mut().map(|projector| projector.project(normalised)).transpose()?;
@@ -112,6 +113,7 @@ pub fn explain(protocol: &Protocol, event: &[u8]) -> Result<Explanation, Invalid
 
     let mut trace = Trace {
         event,
+        left_out,
         selects: !settings.select.is_empty(),
         places: BTreeMap::new(),
         kept: BTreeSet::new(),
@@ -131,6 +133,8 @@ pub fn explain(protocol: &Protocol, event: &[u8]) -> Result<Explanation, Invalid
 /// The stages of one event, compared.
 struct Trace<'a> {
     event: &'a [u8],
+    /// Elements of the event that pointers leave out, where no geometry has been put in another order.
+    left_out: Vec<usize>,
     /// Whether the top level is made of what is selected.
     selects: bool,
     /// Where in the event the strings, names and numbers are that start at a byte.
@@ -265,8 +269,12 @@ impl Trace<'_> {
         });
     }
 
-    /// Whether something of an element is written; of one without strings and numbers nobody can tell.
+    /// Whether something of an element is written. Of one without strings and numbers the bytes do not tell,
+    /// but a pointer does.
     fn keeps_some(&self, tape: &Tape<'_>, index: usize) -> bool {
+        if self.left_out.contains(&index) {
+            return false;
+        }
         let mut bytes = (index..tape.after(index)).filter_map(|node| tape.byte_of(node)).peekable();
         bytes.peek().is_none() || bytes.any(|byte| self.kept.contains(&byte))
     }

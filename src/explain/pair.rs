@@ -360,7 +360,7 @@ impl fmt::Display for Difference {
             }
         }
         match &self.remedies[..] {
-            [] => writeln!(f, "no setting alone, nor two together, would make them one"),
+            [] => writeln!(f, "none of the changes of settings that were tried would make them one"),
             remedies => {
                 writeln!(f, "any of these would make them one:")?;
                 remedies.iter().try_for_each(|remedy| writeln!(f, "  {remedy}"))

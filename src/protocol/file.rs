@@ -181,6 +181,14 @@ fn resolve(file: File) -> Result<Protocol, Fault> {
     settings.key_bytes = key_bytes(settings.hash, bytes).map_err(|reason| Fault { span, reason })?;
     if let Some(first) = select.first() {
         let span = first.span();
+        let touches = settings.identity == Identity::Shape || settings.crs == CrsPolicy::Wgs84;
+        if settings.round_where == Where::Coordinates && touches {
+            refuse(
+                &numbers.round_where,
+                "what is selected may have another name than `coordinates`, and would not be rounded as its geometry is \
+                 compared: only `everywhere` is allowed with `select` and `[geometry]`",
+            )?;
+        }
         if scheme == Scheme::Bytes {
             let reason = "scheme `bytes` does not look into the line, and selects nothing".to_owned();
             return Err(Fault { span, reason });

@@ -21,7 +21,14 @@ pub(super) struct Holder {
 }
 
 /// The lock of a store. It is held until it is dropped, or the process ends.
-pub(super) struct Lock(#[expect(dead_code, reason = "what counts is that it is open")] File);
+pub(super) struct Lock(File);
+
+impl Drop for Lock {
+    /// A process that is being started may hold a copy of the open file for a moment, and with it the lock.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
 
 impl Lock {
     /// Takes the lock; an error, at once, if somebody has it.

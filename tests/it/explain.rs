@@ -47,6 +47,11 @@ fn what_became_of_an_event_is_told_stage_by_stage() {
             ],
         ),
         (
+            "event.strip = ['/a/1', '/b/0']",
+            r#"{"a":[1,true,2],"b":[[],null]}"#,
+            &["stripped /a/1", "/b/0", "numbers nothing", "moved nothing"],
+        ),
+        (
             "numbers = {decimals = 2, where = 'coordinates'}",
             r#"{"a":1.005,"coordinates":[1.005]}"#,
             &["stripped nothing", "numbers /coordinates/0 1.005 -> 1.0", "moved nothing"],

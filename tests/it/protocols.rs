@@ -335,6 +335,10 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
             "name = 'a'\ncanonical.scheme = 'bytes'\n[geometry]\nidentity = 'shape'",
             "p.toml:4: scheme `bytes` does not look into the line",
         ),
+        (
+            "name = 'a'\ngeometry.identity = 'shape'\n[numbers]\ndecimals = 2\nwhere = 'coordinates'\n[[select]]\nmember = 'x'\npointer = '/a'",
+            "p.toml:5: what is selected may have another name than `coordinates`",
+        ),
         ("name = 'a'\nname = 'b'", "p.toml:2: duplicate key"),
         ("name = ", "p.toml:1: "),
     ] {
