@@ -5,111 +5,22 @@
 
 use std::ops::Range;
 
-use serde::Deserialize;
 use serde_json::Value;
 use toml::Spanned;
 
+use super::Protocol;
 use super::select::{Pointer, Selected, Source, Transform};
 use super::settings::{
-    CrsPolicy, DuplicateNames, Hash, Identity, Integral, Members, NameSet, NegativeZero, NonAscii, NonFinite,
-    Scheme, Separators, Settings, Where,
+    CrsPolicy, DuplicateNames, Hash, Identity, NameSet, NonFinite, Scheme, Settings, Where,
 };
-use super::{DECIMALS_MAX, Protocol};
+use super::tables::{
+    CanonicalTable, EventTable, File, GeometryTable, KeyTable, NumbersTable, SelectTable, Setting,
+    SourceEntry,
+};
 use crate::crs::Crs;
 use crate::error::Error;
 
 const KEY_BYTES: usize = 16;
-
-/// A protocol file as it is written. What a setting's absence means is decided in [`resolve`].
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    name: Spanned<String>,
-    #[serde(default)]
-    doc: String,
-    #[serde(default)]
-    event: EventTable,
-    #[serde(default)]
-    numbers: NumbersTable,
-    #[serde(default)]
-    geometry: GeometryTable,
-    #[serde(default)]
-    canonical: CanonicalTable,
-    #[serde(default)]
-    key: KeyTable,
-    #[serde(default)]
-    select: Vec<Spanned<SelectTable>>,
-}
-
-type Setting<T> = Option<Spanned<T>>;
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct EventTable {
-    strip: Setting<Vec<String>>,
-    add: Setting<toml::Table>,
-    duplicate_names: Setting<DuplicateNames>,
-    non_finite: Setting<NonFinite>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NumbersTable {
-    decimals: Setting<u16>,
-    #[serde(rename = "where")]
-    round_where: Setting<Where>,
-    negative_zero: Setting<NegativeZero>,
-    integral: Setting<Integral>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct GeometryTable {
-    identity: Setting<Identity>,
-    crs: Setting<CrsPolicy>,
-    source_crs: Setting<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CanonicalTable {
-    scheme: Setting<Scheme>,
-    members: Setting<Members>,
-    separators: Setting<Separators>,
-    non_ascii: Setting<NonAscii>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct KeyTable {
-    hash: Setting<Hash>,
-    bytes: Setting<usize>,
-    prefix: Setting<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SelectTable {
-    member: String,
-    pointer: Option<String>,
-    default: Option<toml::Value>,
-    first_of: Option<Vec<SourceEntry>>,
-    #[serde(default)]
-    transforms: Vec<Transform>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "a source is a JSON Pointer, or a table with a `value`")]
-enum SourceEntry {
-    Pointer(String),
-    Constant(ConstantTable),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ConstantTable {
-    value: toml::Value,
-}
 
 /// A fault, and where in the text it is.
 struct Fault {
@@ -140,18 +51,23 @@ fn refuse<T>(setting: &Setting<T>, reason: &str) -> Result<(), Fault> {
     }
 }
 
+/// A fault of a setting.
+fn at<T>(setting: &Spanned<T>) -> impl FnOnce(String) -> Fault + use<T> {
+    let span = setting.span();
+    |reason| Fault { span, reason }
+}
+
 fn resolve(file: File) -> Result<Protocol, Fault> {
     let File { name, doc, event, numbers, geometry, canonical, key, select } = file;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if name.get_ref().is_empty() || !name.get_ref().bytes().all(plain) {
-        let reason = "a name is made of letters, digits, `-`, `_` and `.`".to_owned();
-        return Err(Fault { span: name.span(), reason });
+        return Err(at(&name)("a name is made of letters, digits, `-`, `_` and `.`".to_owned()));
     }
     let scheme = get(&canonical.scheme);
     let mut settings = Settings {
         duplicate_names: get(&event.duplicate_names),
         non_finite: get(&event.non_finite),
-        decimals: numbers.decimals.as_ref().map(|decimals| *decimals.get_ref()),
+        decimals: numbers.decimals.as_ref().map(|decimals| decimals.get_ref().0),
         round_where: get(&numbers.round_where),
         negative_zero: get(&numbers.negative_zero),
         integral: get(&numbers.integral),
@@ -169,60 +85,65 @@ fn resolve(file: File) -> Result<Protocol, Fault> {
         Scheme::Jcs => check_jcs(&event, &numbers, &canonical, &mut settings)?,
         Scheme::Bytes => check_bytes(&event, &numbers, &geometry, &canonical)?,
     }
-    if let Some(decimals) = numbers.decimals.filter(|decimals| *decimals.get_ref() > DECIMALS_MAX) {
-        let reason = format!("decimals must be from 0 to {DECIMALS_MAX}");
-        return Err(Fault { span: decimals.span(), reason });
-    }
     if settings.decimals.is_none() {
         refuse(&numbers.round_where, "`where` says which doubles are rounded, and needs `decimals`")?;
     }
     check_geometry(geometry, &mut settings)?;
-    let (bytes, span) = key.bytes.map_or((KEY_BYTES, 0..0), |bytes| (*bytes.get_ref(), bytes.span()));
-    settings.key_bytes = key_bytes(settings.hash, bytes).map_err(|reason| Fault { span, reason })?;
     if let Some(first) = select.first() {
-        let span = first.span();
-        let touches = settings.identity == Identity::Shape || settings.crs == CrsPolicy::Wgs84;
-        if settings.round_where == Where::Coordinates && touches {
-            refuse(
-                &numbers.round_where,
-                "what is selected may have another name than `coordinates`, and would not be rounded as its geometry is \
-                 compared: only `everywhere` is allowed with `select` and `[geometry]`",
-            )?;
-        }
-        if scheme == Scheme::Bytes {
-            let reason = "scheme `bytes` does not look into the line, and selects nothing".to_owned();
-            return Err(Fault { span, reason });
-        }
-        refuse(&event.strip, "only what is selected is hashed; there is nothing to strip")?;
-        refuse(
-            &event.add,
-            "only what is selected is hashed; select a member with `first_of = [{ value = … }]`",
-        )?;
+        check_select(first, &event, &numbers, &settings)?;
     }
     if let Some(strip) = event.strip {
-        let span = strip.span();
-        resolve_strip(strip.get_ref(), &mut settings).map_err(|reason| Fault { span, reason })?;
+        resolve_strip(strip.get_ref(), &mut settings).map_err(at(&strip))?;
     }
     if let Some(add) = event.add {
-        let span = add.span();
-        settings.add = resolve_add(add.into_inner()).map_err(|reason| Fault { span, reason })?;
+        let fault = at(&add);
+        settings.add = resolve_add(add.into_inner()).map_err(fault)?;
     }
     for table in select {
-        let span = table.span();
-        let selected = resolve_selected(table.into_inner()).and_then(|selected| {
-            let is_new = settings.select.iter().all(|other| other.member != selected.member);
-            if is_new { Ok(selected) } else { Err(format!("`{}` is selected twice", selected.member)) }
-        });
-        settings.select.push(selected.map_err(|reason| Fault { span, reason })?);
+        let fault = at(&table.get_ref().member);
+        let selected = resolve_selected(table)?;
+        if settings.select.iter().any(|other| other.member == selected.member) {
+            return Err(fault(format!("`{}` is selected twice", selected.member)));
+        }
+        settings.select.push(selected);
     }
+    resolve_key(key, &mut settings)?;
+    Ok(Protocol { name: name.into_inner(), doc, settings })
+}
+
+/// What is selected leaves no room for some other settings.
+fn check_select(
+    first: &Spanned<SelectTable>,
+    event: &EventTable,
+    numbers: &NumbersTable,
+    settings: &Settings,
+) -> Result<(), Fault> {
+    let touches = settings.identity == Identity::Shape || settings.crs == CrsPolicy::Wgs84;
+    if settings.round_where == Where::Coordinates && touches {
+        refuse(
+            &numbers.round_where,
+            "what is selected may have another name than `coordinates`, and would not be rounded as its geometry is \
+             compared: only `everywhere` is allowed with `select` and `[geometry]`",
+        )?;
+    }
+    if settings.scheme == Scheme::Bytes {
+        return Err(at(first)("scheme `bytes` does not look into the line, and selects nothing".to_owned()));
+    }
+    refuse(&event.strip, "only what is selected is hashed; there is nothing to strip")?;
+    refuse(&event.add, "only what is selected is hashed; select a member with `first_of = [{ value = … }]`")
+}
+
+fn resolve_key(key: KeyTable, settings: &mut Settings) -> Result<(), Fault> {
+    let asked_for = key.bytes.as_ref().map_or(KEY_BYTES, |bytes| usize::from(bytes.get_ref().0));
+    settings.key_bytes = key_bytes(settings.hash, asked_for)
+        .map_err(|reason| Fault { span: key.bytes.map_or(0..0, |bytes| bytes.span()), reason })?;
     if let Some(prefix) = key.prefix {
         if prefix.get_ref().chars().any(char::is_control) {
-            let reason = "a prefix has no control characters".to_owned();
-            return Err(Fault { span: prefix.span(), reason });
+            return Err(at(&prefix)("a prefix has no control characters".to_owned()));
         }
         settings.prefix = prefix.into_inner();
     }
-    Ok(Protocol { name: name.into_inner(), doc, settings })
+    Ok(())
 }
 
 /// Adds what is to be stripped: a name is one of a top-level member, and so is a pointer of one token.
@@ -259,35 +180,46 @@ fn resolve_add(add: toml::Table) -> Result<Vec<(String, Value)>, String> {
     Ok(members)
 }
 
-fn resolve_selected(table: SelectTable) -> Result<Selected, String> {
-    let SelectTable { member, pointer, default, first_of, transforms } = table;
+fn resolve_selected(table: Spanned<SelectTable>) -> Result<Selected, Fault> {
+    let header = at(&table);
+    let SelectTable { member, pointer, default, first_of, transforms } = table.into_inner();
     let first_of = match (pointer, first_of) {
         (Some(pointer), None) => {
-            vec![Source::Pointer(Pointer::parse(&pointer)?, default.map(constant).transpose()?)]
+            let default = default.map(|default| {
+                let fault = at(&default);
+                constant(default.into_inner()).map_err(fault)
+            });
+            let pointer = Pointer::parse(pointer.get_ref()).map_err(at(&pointer))?;
+            vec![Source::Pointer(pointer, default.transpose()?)]
         }
-        (None, Some(_)) if default.is_some() => {
-            return Err(
-                "`default` goes with `pointer`; the last of `first_of` may be `{ value = … }`".to_owned()
-            );
+        (None, Some(sources)) if !sources.get_ref().is_empty() => {
+            let reason = "`default` goes with `pointer`; the last of `first_of` may be `{ value = … }`";
+            refuse(&default, reason)?;
+            sources.into_inner().into_iter().map(resolve_source).collect::<Result<_, _>>()?
         }
-        (None, Some(sources)) if !sources.is_empty() => sources
-            .into_iter()
-            .map(|source| match source {
-                SourceEntry::Pointer(pointer) => Ok(Source::Pointer(Pointer::parse(&pointer)?, None)),
-                SourceEntry::Constant(table) => Ok(Source::Constant(constant(table.value)?)),
-            })
-            .collect::<Result<_, String>>()?,
-        _ => return Err("a selected member has a `pointer`, or a `first_of` that is not empty".to_owned()),
+        _ => {
+            let reason = "a selected member has a `pointer`, or a `first_of` that is not empty";
+            return Err(header(reason.to_owned()));
+        }
     };
-    let too_long =
-        |transform: &&Transform| matches!(transform, Transform::Fixed(decimals) if *decimals > DECIMALS_MAX);
-    if transforms.iter().find(too_long).is_some() {
-        return Err(format!("`fixed` takes from 0 to {DECIMALS_MAX} decimals"));
+    let sorts = |transform: &&Spanned<Transform>| matches!(transform.get_ref(), Transform::SortBy(_));
+    if let Some(sort) = transforms.iter().find(sorts).filter(|_| transforms.len() > 1) {
+        let reason = "`sort_by` makes an array, which no other transform takes: it stands alone";
+        return Err(at(sort)(reason.to_owned()));
     }
-    if transforms.len() > 1 && transforms.iter().any(|transform| matches!(transform, Transform::SortBy(_))) {
-        return Err("`sort_by` makes an array, which no other transform takes: it stands alone".to_owned());
+    let transforms = transforms.into_iter().map(Spanned::into_inner).collect();
+    Ok(Selected { member: member.into_inner(), first_of, transforms })
+}
+
+fn resolve_source(source: Spanned<SourceEntry>) -> Result<Source, Fault> {
+    let fault = at(&source);
+    match source.into_inner() {
+        SourceEntry::Pointer(pointer) => {
+            Pointer::parse(&pointer).map(|pointer| Source::Pointer(pointer, None))
+        }
+        SourceEntry::Constant(table) => constant(table.value).map(Source::Constant),
     }
-    Ok(Selected { member, first_of, transforms })
+    .map_err(fault)
 }
 
 /// A constant as JSON has it.

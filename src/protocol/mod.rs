@@ -5,8 +5,10 @@
 //! the same [fingerprint](Protocol::fingerprint), whatever their names and texts.
 
 mod file;
+mod lint;
 mod select;
 mod settings;
+mod tables;
 mod write;
 
 use std::fmt;
@@ -16,8 +18,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::crs::Crs;
-use crate::error::{Error, printable};
+use crate::error::Error;
 pub(crate) use file::resolve_strip as add_strip;
+pub(crate) use lint::{looks_like_envelope, looks_suspicious, suspicions};
 pub(crate) use select::child;
 pub use select::{Pointer, Selected, Source, Transform};
 use write::word;
@@ -271,87 +274,6 @@ impl Protocol {
         bytes.copy_from_slice(&digest.as_bytes()[..16]);
         Fingerprint(bytes)
     }
-
-    /// What speaks against these settings, in sentences for people.
-    #[must_use]
-    pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        match self.settings.decimals {
-            Some(decimals @ 0..6) => warnings.push(format!(
-                "{decimals} decimals merge distinct points: at 5 decimals a cell is about 1.1 m wide; \
-                 keep at least 6 (about 0.11 m, as RFC 7946 recommends)"
-            )),
-            Some(decimals @ 11..) => warnings.push(format!(
-                "{decimals} decimals keep float noise: beyond 10, digits that serializers do not agree on \
-                 make one event two keys"
-            )),
-            _ => {}
-        }
-        if self.settings.hash == Hash::Sha256 && self.settings.key_bytes < 16 {
-            let bytes = self.settings.key_bytes;
-            warnings.push(format!(
-                "{bytes} bytes of SHA-256 are few: different events may share a key by chance; keep at least 16"
-            ));
-        }
-        warnings
-    }
-
-    /// The warnings, and what else a reviewer would ask about.
-    #[must_use]
-    pub fn lints(&self) -> Vec<String> {
-        let mut lints = self.warnings();
-        lints.extend(self.settings.select.iter().flat_map(selected_suspicions));
-        // A constant may be called what it will: it is the same in every delivery.
-        let added = self.settings.add.iter().filter(|(name, _)| looks_like(&SECRETS, name));
-        lints.extend(added.map(|(name, _)| secret(&printable(name))));
-        lints
-    }
-}
-
-/// What the names in a selected member look like.
-fn selected_suspicions(selected: &Selected) -> Vec<String> {
-    let mut names = vec![selected.member.as_str()];
-    for source in &selected.first_of {
-        if let Source::Pointer(pointer, _) = source {
-            names.extend(pointer.tokens().iter().map(String::as_str));
-        }
-    }
-    suspicions(&printable(&selected.member), &names)
-}
-
-const SECRETS: [&str; 6] = ["token", "authorization", "password", "secret", "card", "cookie"];
-const ENVELOPE: [&str; 5] = ["attempt", "retry", "received", "signature", "delivery"];
-
-fn looks_like(words: &[&str], name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    words.iter().any(|word| name.contains(word))
-}
-
-pub(crate) fn looks_like_envelope(name: &str) -> bool {
-    looks_like(&ENVELOPE, name)
-}
-
-/// Whether a name looks like a secret, or like a part of the envelope.
-pub(crate) fn looks_suspicious(name: &str) -> bool {
-    looks_like(&SECRETS, name) || looks_like_envelope(name)
-}
-
-/// What the names of a hashed member look like, which is called `member`.
-pub(crate) fn suspicions(member: &str, names: &[&str]) -> Vec<String> {
-    let mut suspicions = Vec::new();
-    if names.iter().any(|name| looks_like(&SECRETS, name)) {
-        suspicions.push(secret(member));
-    }
-    if names.iter().any(|name| looks_like_envelope(name)) {
-        suspicions.push(format!(
-            "`{member}` looks like a part of the envelope: every delivery would be another event"
-        ));
-    }
-    suspicions
-}
-
-fn secret(member: &str) -> String {
-    format!("`{member}` looks like a secret: whoever stores the key stores a digest of it")
 }
 
 /// What tells one protocol from another. See [`Protocol::fingerprint`].

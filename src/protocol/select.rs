@@ -107,7 +107,7 @@ pub enum Transform {
     /// `str` of Python, of a number, a string, a boolean or null.
     Str,
     /// `f"{float(value):.Nf}"` of Python.
-    Fixed(u16),
+    Fixed(#[serde(deserialize_with = "super::tables::decimals")] u16),
     /// `sorted` of Python, by the string that each element of an array has there. It stands alone.
     SortBy(Pointer),
 }
