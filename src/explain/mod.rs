@@ -7,6 +7,8 @@
 
 mod event;
 mod pair;
+mod remedy;
+mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,6 +22,7 @@ use crate::project::{Projector, left_out};
 use crate::protocol::{Protocol, Scheme, Source, Transform, child};
 use crate::report::ProtocolReport;
 use crate::tape::{Node, Tape};
+use walk::{each_child, first_byte, name_of, values_by_name};
 
 pub use event::read_event;
 pub use pair::{Difference, difference};
@@ -228,6 +231,10 @@ impl Trace<'_> {
         else {
             return Ok(());
         };
+        // What closes a ring that starts elsewhere is written twice.
+        if self.explanation.numbers.iter().any(|change| change.pointer == *pointer) {
+            return Ok(());
+        }
         let digits = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
         let from: Vec<u8> = self.event[byte - 1..].iter().take_while(digits).copied().collect();
         let from = String::from_utf8_lossy(&from).into_owned();
@@ -249,6 +256,7 @@ impl Trace<'_> {
             |(name, _): &(usize, usize)| tape.byte_of(*name).is_none_or(|byte| self.kept.contains(&byte));
         let kept: BTreeSet<String> =
             tape.members(index).filter(is_kept).map(|(name, _)| name_of(tape, name)).collect();
+        let counting = values_by_name(tape, index);
         let is_reordered = self.explanation.reordered.contains(pointer);
         each_child(tape, index, pointer, &mut |name, value, pointer| {
             let name = name.map(|name| name_of(tape, name));
@@ -257,7 +265,7 @@ impl Trace<'_> {
                 None => self.keeps_some(tape, value),
             };
             // Of members with one name the last one's value is written, in the first one's place.
-            let is_last = name.is_none_or(|name| tape.member(index, &name) == Some(value));
+            let is_last = name.is_none_or(|name| counting.get(&name) == Some(&value));
             match (is_written, is_last) {
                 (true, true) => self.find_left_out(tape, value, pointer),
                 // What closes a ring is written anew if the ring starts elsewhere.
@@ -300,36 +308,6 @@ impl Trace<'_> {
         }
         Ok(())
     }
-}
-
-/// Calls `each` with the name, if it is a member, and the value of everything in a container, and with
-/// the pointer to it.
-fn each_child(
-    tape: &Tape<'_>,
-    index: usize,
-    pointer: &mut String,
-    each: &mut impl FnMut(Option<usize>, usize, &mut String),
-) {
-    for (name, value) in tape.members(index) {
-        child(pointer, &name_of(tape, name), |pointer| each(Some(name), value, pointer));
-    }
-    for (position, element) in tape.elements(index).enumerate() {
-        child(pointer, &position.to_string(), |pointer| each(None, element, pointer));
-    }
-}
-
-/// A member's name; lone surrogates in it are shown as U+FFFD.
-fn name_of(tape: &Tape<'_>, index: usize) -> String {
-    match tape.node(index) {
-        Node::Str(text) => text.to_owned(),
-        Node::LoneSurrogate { wtf8, .. } => String::from_utf8_lossy(wtf8).into_owned(),
-        _ => String::new(),
-    }
-}
-
-/// The byte where the first string or number of a value stands.
-fn first_byte(tape: &Tape<'_>, index: usize) -> Option<usize> {
-    (index..tape.after(index)).find_map(|node| tape.byte_of(node))
 }
 
 impl fmt::Display for Explanation {

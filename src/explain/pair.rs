@@ -1,26 +1,22 @@
 //! Two events: whether they are one, and if not, where they differ and what would make them one.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::canonical::Canonicaliser;
 use crate::error::{Invalid, printable};
 use crate::exact::ExactParser;
 use crate::key::Keyer;
-use crate::protocol::{
-    CrsPolicy, DuplicateNames, Identity, Integral, Members, NegativeZero, NonFinite, Protocol, Scheme,
-    Settings, Transform, Where, add_strip, child,
-};
+use crate::protocol::{Protocol, Scheme, Settings, child};
 use crate::tape::{Node, Tape};
 
-use super::name_of;
+use super::remedy::{PARSED, remedies};
+use super::walk::{name_of, values_by_name};
 
-/// So many differing parts are stripped together to make two events one, at most.
-const STRIPPED_MAX: usize = 8;
-/// Rounding to more decimals than these changes no double of common size.
-const DECIMALS_TRIED_MAX: u16 = 17;
 /// A value longer than this is cut when it is shown.
 const TEXT_MAX: usize = 200;
+
+/// A place, and the texts there; `None` for what one of them does not have.
+pub(super) type Place = (String, Option<String>, Option<String>);
 
 /// How two events differ under a protocol. It displays as lines for people. Places are JSON Pointers
 /// (RFC 6901) in what is hashed.
@@ -72,11 +68,18 @@ pub fn difference(protocol: &Protocol, [one, other]: [&[u8]; 2]) -> Result<Diffe
         forms(&protocol.with(settings)).is_ok_and(|((_, form), (_, other_form))| form == other_form)
     };
     difference.remedies = remedies(protocol.settings(), &difference.places, &makes_one);
+    if difference.remedies.is_empty() && protocol.settings().scheme == Scheme::Bytes {
+        let parsed = Settings { scheme: Scheme::PythonJson, ..protocol.settings().clone() };
+        // What is no event if it is looked into stays two.
+        let further = self::difference(&protocol.with(&parsed), [one, other]).unwrap_or_default();
+        let further = further.remedies.iter().map(|remedy| format!("{PARSED} and {remedy}"));
+        difference.remedies.extend(further);
+    }
     Ok(difference)
 }
 
 /// Where two canonical forms differ.
-fn places(protocol: &Protocol, one: &[u8], other: &[u8]) -> Vec<(String, Option<String>, Option<String>)> {
+fn places(protocol: &Protocol, one: &[u8], other: &[u8]) -> Vec<Place> {
     if protocol.settings().scheme == Scheme::Bytes {
         let text = |form: &[u8]| Some(shortened(String::from_utf8_lossy(form).into_owned()));
         return vec![(String::new(), text(one), text(other))];
@@ -101,7 +104,7 @@ fn places(protocol: &Protocol, one: &[u8], other: &[u8]) -> Vec<(String, Option<
 struct Walk<'a> {
     tapes: [&'a Tape<'a>; 2],
     canonicaliser: Canonicaliser,
-    places: Vec<(String, Option<String>, Option<String>)>,
+    places: Vec<Place>,
 }
 
 impl Walk<'_> {
@@ -134,10 +137,10 @@ impl Walk<'_> {
             tape.members(index).map(|(name, _)| name_of(tape, name)).collect::<Vec<_>>()
         };
         let (ones, others) = (names(first, one), names(second, other));
-        let known: BTreeSet<&String> = ones.iter().collect();
+        let (values, other_values) = (values_by_name(first, one), values_by_name(second, other));
         let differing = self.places.len();
-        for name in ones.iter().chain(others.iter().filter(|name| !known.contains(name))) {
-            let pair = (first.member(one, name), second.member(other, name));
+        for name in ones.iter().chain(others.iter().filter(|name| !values.contains_key(*name))) {
+            let pair = (values.get(name).copied(), other_values.get(name).copied());
             child(pointer, name, |pointer| self.compare_parts(pair, pointer));
         }
         if self.places.len() == differing && ones != others {
@@ -174,173 +177,6 @@ fn shortened(text: String) -> String {
     }
 }
 
-/// Changes of settings that make two events one: single ones, or if there are none, two together.
-fn remedies(
-    settings: &Settings,
-    places: &[(String, Option<String>, Option<String>)],
-    makes_one: &dyn Fn(&Settings) -> bool,
-) -> Vec<String> {
-    let changes = changes(settings, places);
-    let apply = |changes: &[&Change]| {
-        let mut changed = settings.clone();
-        changes.iter().for_each(|change| (change.apply)(&mut changed));
-        changed
-    };
-    let single = |change: &&Change| makes_one(&apply(&[change]));
-    let mut remedies: Vec<String> = changes.iter().filter(single).map(|change| change.text.clone()).collect();
-    remedies.extend(fewer_decimals(settings, makes_one));
-    if !remedies.is_empty() {
-        return remedies;
-    }
-    for (position, one) in changes.iter().enumerate() {
-        let others = changes[position + 1..].iter().filter(|other| makes_one(&apply(&[one, other])));
-        let others = others.map(|other| other.text.clone());
-        let others: Vec<String> = others.chain(fewer_decimals(&apply(&[one]), makes_one)).collect();
-        remedies.extend(others.iter().map(|other| format!("{} and {other}", one.text)));
-    }
-    remedies
-}
-
-/// The most decimals that make the events one, if rounding does.
-fn fewer_decimals(settings: &Settings, makes_one: &dyn Fn(&Settings) -> bool) -> Option<String> {
-    if settings.scheme == Scheme::Bytes {
-        return None;
-    }
-    let most = settings.decimals.unwrap_or(DECIMALS_TRIED_MAX + 1).min(DECIMALS_TRIED_MAX + 1);
-    let decimals = (0..most)
-        .rev()
-        .find(|&decimals| makes_one(&Settings { decimals: Some(decimals), ..settings.clone() }))?;
-    let caution = if decimals < 6 { " (fewer than 6 merge distinct points)" } else { "" };
-    Some(format!("numbers.decimals = {decimals}{caution}"))
-}
-
-/// A change of a setting that may make events one.
-struct Change {
-    text: String,
-    apply: Box<dyn Fn(&mut Settings)>,
-}
-
-impl Change {
-    fn new(text: impl Into<String>, apply: impl Fn(&mut Settings) + 'static) -> Self {
-        Self { text: text.into(), apply: Box::new(apply) }
-    }
-}
-
-/// The changes that are to be tried: those that make more events one, and are not made already.
-fn changes(settings: &Settings, places: &[(String, Option<String>, Option<String>)]) -> Vec<Change> {
-    if settings.scheme == Scheme::Bytes {
-        return vec![Change::new("canonical.scheme = \"python-json\"", |settings| {
-            settings.scheme = Scheme::PythonJson
-        })];
-    }
-    let mut changes = Vec::new();
-    let pointers: Vec<String> = places.iter().map(|(pointer, ..)| pointer.clone()).collect();
-    if settings.select.is_empty() {
-        let pointers = gathered(pointers);
-        if !pointers.iter().any(String::is_empty) {
-            let quoted = |pointer: &String| serde_json::Value::from(&pointer[..]).to_string();
-            let listed: Vec<String> = pointers.iter().map(quoted).collect();
-            changes.push(Change::new(format!("event.strip with {}", listed.join(", ")), move |settings| {
-                // Pointers that are made here are well-formed.
-                let _ = add_strip(&pointers, settings);
-            }));
-        }
-    } else {
-        changes.extend(changes_of_select(settings, &pointers));
-    }
-    let mut add = |is_new: bool, text: &str, apply: fn(&mut Settings)| {
-        if is_new {
-            changes.push(Change::new(text, apply));
-        }
-    };
-    let python = settings.scheme == Scheme::PythonJson;
-    add(
-        python && settings.negative_zero == NegativeZero::Keep,
-        "numbers.negative_zero = \"fold\"",
-        |settings| {
-            settings.negative_zero = NegativeZero::Fold;
-        },
-    );
-    add(python && settings.integral == Integral::Keep, "numbers.integral = \"unify\"", |settings| {
-        settings.integral = Integral::Unify;
-    });
-    add(settings.round_where == Where::Coordinates, "numbers.where = \"everywhere\"", |settings| {
-        settings.round_where = Where::Everywhere;
-    });
-    add(settings.identity == Identity::Serialization, "geometry.identity = \"shape\"", |settings| {
-        settings.identity = Identity::Shape;
-    });
-    add(
-        settings.crs == CrsPolicy::AsIs && settings.decimals.is_some(),
-        "geometry.crs = \"wgs84\"",
-        |settings| {
-            settings.crs = CrsPolicy::Wgs84;
-        },
-    );
-    add(python && settings.members == Members::AsWritten, "canonical.members = \"sorted\"", |settings| {
-        settings.members = Members::Sorted;
-    });
-    add(python, "canonical.scheme = \"jcs\"", |settings| {
-        settings.scheme = Scheme::Jcs;
-        settings.duplicate_names = DuplicateNames::Reject;
-        settings.non_finite = NonFinite::Reject;
-    });
-    changes
-}
-
-/// The pointers, or if they are many, those of what they are in.
-fn gathered(mut pointers: Vec<String>) -> Vec<String> {
-    while pointers.len() > STRIPPED_MAX {
-        let depth = |pointer: &String| pointer.matches('/').count();
-        let deepest = pointers.iter().map(depth).max().unwrap_or(0);
-        for pointer in pointers.iter_mut().filter(|pointer| depth(pointer) == deepest) {
-            pointer.truncate(pointer.rfind('/').unwrap_or(0));
-        }
-        pointers.sort();
-        pointers.dedup();
-    }
-    pointers
-}
-
-/// A selected member that differs may be left out, or transformed.
-fn changes_of_select(settings: &Settings, pointers: &[String]) -> Vec<Change> {
-    let mut changes = Vec::new();
-    for selected in &settings.select {
-        let mut place = String::new();
-        let differs = child(&mut place, &selected.member, |place| {
-            pointers.iter().any(|pointer| {
-                pointer
-                    .strip_prefix(place.as_str())
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            })
-        });
-        if !differs {
-            continue;
-        }
-        let member = selected.member.clone();
-        if settings.select.len() > 1 {
-            changes.push(Change::new(format!("select without {}", printable(&member)), move |settings| {
-                settings.select.retain(|selected| selected.member != member);
-            }));
-        }
-        for (word, transform) in [
-            ("strip", Transform::Strip),
-            ("lower", Transform::Lower),
-            ("nfc", Transform::Nfc),
-            ("str", Transform::Str),
-            ("{ fixed = 2 }", Transform::Fixed(2)),
-        ] {
-            let member = selected.member.clone();
-            let text = format!("select {} with transform {word}", printable(&member));
-            changes.push(Change::new(text, move |settings| {
-                let selected = settings.select.iter_mut().find(|selected| selected.member == member);
-                selected.into_iter().for_each(|selected| selected.transforms.push(transform.clone()));
-            }));
-        }
-    }
-    changes
-}
-
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (one, other) = &self.keys;
@@ -356,7 +192,7 @@ impl fmt::Display for Difference {
             writeln!(f, "first difference, at {place}:\n  {}\n  {}", text(one), text(other))?;
             if self.places.len() > 1 {
                 let places = self.places.len() - 1;
-                writeln!(f, "{places} more {} differ", if places == 1 { "place" } else { "places" })?;
+                writeln!(f, "{places} more {}", if places == 1 { "place differs" } else { "places differ" })?;
             }
         }
         match &self.remedies[..] {
