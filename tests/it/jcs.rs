@@ -1,4 +1,4 @@
-//! RFC 8785: the numbers of its Appendix B, and random ones against another implementation.
+//! RFC 8785: the samples of its section 3.2, the numbers of its Appendix B, and random ones against another implementation.
 
 use std::process::Command;
 
@@ -12,6 +12,55 @@ fn canonical(token: &str) -> Option<String> {
     let canonical = keyer.canonical(format!("{{\"v\":{token}}}").as_bytes()).ok()?;
     let text = String::from_utf8(canonical.to_vec()).unwrap();
     Some(text.strip_prefix("{\"v\":").unwrap().strip_suffix('}').unwrap().to_owned())
+}
+
+/// The canonical form of an event under `jcs-v1`.
+fn canonical_event(event: &str) -> String {
+    let mut keyer = Keyer::new(&Protocol::built_in("jcs-v1").unwrap());
+    String::from_utf8(keyer.canonical(event.as_bytes()).unwrap().to_vec()).unwrap()
+}
+
+#[test]
+fn values_are_serialised_as_in_section_3_2_2() {
+    let event = r#"{
+      "numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
+      "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
+      "literals": [null, true, false]
+    }"#;
+    let text = concat!(
+        r#"{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"#,
+        r#""string":"€$\u000f\nA'B\"\\\\\"/"}"#
+    );
+    assert_eq!(canonical_event(event), text);
+    // Section 3.2.4 gives the bytes: the euro sign is e2 82 ac.
+    assert!(text.as_bytes().windows(4).any(|bytes| bytes == [0xe2, 0x82, 0xac, b'$']));
+}
+
+#[test]
+fn names_are_sorted_as_in_section_3_2_3() {
+    let event = r#"{
+      "\u20ac": "Euro Sign",
+      "\r": "Carriage Return",
+      "\ufb33": "Hebrew Letter Dalet With Dagesh",
+      "1": "One",
+      "\ud83d\ude00": "Emoji: Grinning Face",
+      "\u0080": "Control",
+      "\u00f6": "Latin Small Letter O With Diaeresis"
+    }"#;
+    let sorted = canonical_event(event);
+    let values: Vec<&str> = sorted.split('"').skip(3).step_by(4).collect();
+    assert_eq!(
+        values,
+        [
+            "Carriage Return",
+            "One",
+            "Control",
+            "Latin Small Letter O With Diaeresis",
+            "Euro Sign",
+            "Emoji: Grinning Face",
+            "Hebrew Letter Dalet With Dagesh",
+        ]
+    );
 }
 
 #[test]
