@@ -122,7 +122,9 @@ fn run_protocol(command: &ProtocolCommand) -> Result<ExitCode, Error> {
         }
         ProtocolCommand::Show { name } => {
             let protocol = Protocol::find(name)?;
-            print(&format!("# Fingerprint: {}\n{}", protocol.fingerprint(), protocol.to_toml()))?;
+            let fingerprint = protocol.fingerprint();
+            print(&format!("# Fingerprint: {fingerprint} (`protocol check` says that of a changed copy)\n"))?;
+            print(&protocol.to_toml())?;
         }
         ProtocolCommand::Check { name, captures, id } => {
             let protocol = Protocol::find(name)?;
