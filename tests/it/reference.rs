@@ -340,7 +340,8 @@ fn value_text() -> impl Strategy<Value = String> {
 }
 
 fn object_text(value: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
-    prop::collection::vec((string_text(), value), 0..7).prop_map(|members| {
+    let name = prop_oneof![12 => string_text(), 1 => Just("\"coordinates\"".to_owned())];
+    prop::collection::vec((name, value), 0..7).prop_map(|members| {
         let members: Vec<String> =
             members.into_iter().map(|(name, value)| format!("{name}: {value}")).collect();
         format!("{{{}}}", members.join(","))
@@ -370,18 +371,32 @@ fn shape_text() -> impl Strategy<Value = String> {
     object_text(value)
 }
 
+/// Protocols under which lines of a known shape are not parsed.
+const WITH_SHAPES: [&str; 9] = [
+    "numbers.decimals = 8\nevent.strip = ['a']",
+    "",
+    "numbers.decimals = 0",
+    "numbers = {decimals = 2, where = 'coordinates'}",
+    "numbers = {decimals = 3, negative_zero = 'fold', integral = 'unify'}",
+    "canonical = {members = 'as-written', separators = 'spaced', non_ascii = 'escape'}",
+    "event = {duplicate_names = 'reject', non_finite = 'reject'}\nnumbers = {integral = 'unify', decimals = 1, where = 'coordinates'}",
+    "canonical.scheme = 'jcs'",
+    "canonical.scheme = 'jcs'\nnumbers = {decimals = 4, where = 'coordinates'}",
+];
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(4000))]
 
     /// One keyer for all lines, so that later ones are of a shape that it knows.
     #[test]
     fn lines_of_a_known_shape_are_taken_as_by_the_exact_parser(
+        settings in prop::sample::select(&WITH_SHAPES[..]),
         shape in shape_text(),
         fillings in prop::collection::vec(prop::collection::vec(scalar_text(), 1..12), 3..8),
         at in any::<prop::sample::Index>(),
         damage in "[\\[\\]{},:\"0-9e.\\-\\\\ a\t]?",
     ) {
-        let protocol = Protocol::built_in("geojson-v1").unwrap();
+        let protocol = Protocol::from_toml("test", &format!("name = 'test'\n{settings}")).unwrap();
         let mut keyer = Keyer::new(&protocol);
         let mut lines = vec![shape.replace('\0', "0")];
         for filling in fillings {
@@ -397,9 +412,13 @@ proptest! {
         for line in lines {
             let mut exactly = Vec::new();
             let result = stages::canonical_exactly(&protocol, line.as_bytes(), &mut exactly);
-            prop_assert_eq!(keyer.canonical(line.as_bytes()).map(<[u8]>::to_vec), result.map(|()| exactly), "{}", line);
+            prop_assert_eq!(keyer.canonical(line.as_bytes()).map(<[u8]>::to_vec), result.map(|()| exactly), "{}: {}", settings, line);
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
     fn events_have_the_canonical_text_of_the_reference(event in event_text(), decimals in 0..12_u16) {
