@@ -59,7 +59,7 @@ fn missing_permissions_are_named() {
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(folder.path().join("feed"), Permissions::from_mode(0o000)).unwrap();
     folder.file("readable", EVENTS);
-    fs::copy(BINARY, folder.path().join("tool")).unwrap();
+    copy_tool(&folder);
     let run = |arguments: &[&str]| {
         let mut command = Command::new(folder.path().join("tool"));
         command.args(arguments).current_dir(folder.path());
@@ -77,6 +77,14 @@ fn missing_permissions_are_named() {
     assert!(run(&["dedup", "feed"]).contains("cannot read feed: Permission denied"));
     assert!(run(&["dedup", "readable", "-o", "out"]).contains("out: Permission denied"));
     assert_untouched(&folder, &names);
+}
+
+/// Copies the tool to a place that everybody can reach. The copy is a process of its own: were the
+/// file open for writing here, a test that forks at this moment would keep it open in its child,
+/// and running it would fail with "text file busy".
+fn copy_tool(folder: &Folder) {
+    let status = Command::new("cp").arg(BINARY).arg(folder.path().join("tool")).status();
+    assert!(status.unwrap().success());
 }
 
 #[test]
