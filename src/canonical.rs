@@ -407,7 +407,7 @@ fn write_escape(byte: u8, out: &mut Vec<u8>) {
 /// time, as in "Bit Twiddling Hacks" (Anderson, "Determine if a word has a byte less than n"): the
 /// test may take a byte after a true hit for a hit, but never one before it.
 #[inline]
-pub(crate) fn clean_length(bytes: &[u8]) -> usize {
+fn clean_length(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::MAX / 255;
     const HIGHS: u64 = ONES << 7;
     let mut clean = 0;

@@ -17,7 +17,7 @@ use crate::geometry::{Geometer, Notes};
 use crate::parse::Parser;
 use crate::project::Projector;
 use crate::protocol::{Hash, Protocol, Scheme};
-use crate::shapes::Shapes;
+use crate::quick::Quick;
 
 /// An idempotency key: the leading bytes of the digest of an event's canonical form.
 ///
@@ -83,7 +83,7 @@ pub struct Keyer {
     key_bytes: usize,
     /// The line is its own canonical form.
     bytes: bool,
-    shapes: Shapes,
+    quick: Quick,
     by_parsing: ByParsing,
     notes: Notes,
     canonical: Vec<u8>,
@@ -148,12 +148,13 @@ impl Keyer {
     /// A keyer for `protocol`.
     #[must_use]
     pub fn new(protocol: &Protocol) -> Self {
+        let by_parsing = ByParsing::new(protocol);
         Self {
             hash: protocol.settings().hash,
             key_bytes: protocol.settings().key_bytes,
             bytes: protocol.settings().scheme == Scheme::Bytes,
-            shapes: Shapes::new(protocol),
-            by_parsing: ByParsing::new(protocol),
+            quick: Quick::new(protocol, &by_parsing.geometer),
+            by_parsing,
             notes: Notes::default(),
             canonical: Vec::new(),
         }
@@ -190,8 +191,8 @@ impl Keyer {
             out.extend_from_slice(line);
             return Ok(());
         }
-        let Self { shapes, by_parsing, .. } = self;
-        if shapes.write(line, out) {
+        let Self { quick, by_parsing, .. } = self;
+        if quick.write(line, out, |probe, out| by_parsing.write(probe, out).map(|_| ())) {
             return Ok(());
         }
         let start = out.len();
@@ -202,7 +203,7 @@ impl Keyer {
         let parsed = written.inspect_err(|_| out.truncate(start))?;
         self.notes.add(parsed.notes);
         if parsed.is_like_others {
-            shapes.learn(line, |probe, out| by_parsing.write(probe, out).map(|_| ()));
+            quick.learn(line, |probe, out| by_parsing.write(probe, out).map(|_| ()));
         }
         Ok(())
     }

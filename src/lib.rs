@@ -57,7 +57,7 @@ mod project;
 
 mod canonical;
 
-mod shapes;
+mod quick;
 
 mod key;
 

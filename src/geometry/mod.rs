@@ -61,6 +61,16 @@ impl Geometer {
         self.names_crs.find(line).is_some() || memmem::find(line, b"\\u00").is_some()
     }
 
+    /// Whether geometries of one shape are one.
+    pub(crate) fn is_shaped(&self) -> bool {
+        self.finder.is_shaped()
+    }
+
+    /// Whether coordinates are brought from another system where no `crs` member says so.
+    pub(crate) fn brings_all(&self) -> bool {
+        self.finder.brings_all()
+    }
+
     /// Whether this has nothing to do, and to tell, in any line that differs from the one of this tape
     /// in scalar values only: without a `crs` member, and without an array in an array, which every
     /// geometry with an order of its own has.

@@ -193,6 +193,17 @@ impl NameSet {
         self.lengths & Self::length_bit(name) != 0 && self.names.iter().any(|n| n == name)
     }
 
+    /// Whether a name that is written so is one of the set.
+    pub(crate) fn has(&self, name: &[u8]) -> bool {
+        self.names.iter().any(|one| one.as_bytes() == name)
+    }
+
+    /// Whether some name may be of that length.
+    #[inline]
+    pub(crate) fn has_length(&self, length: usize) -> bool {
+        self.lengths >> length.min(63) & 1 != 0
+    }
+
     /// The names, sorted.
     #[must_use]
     pub fn names(&self) -> &[String] {

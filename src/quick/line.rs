@@ -6,9 +6,9 @@
 use wide::u8x16;
 
 /// Bytes that are looked at, compared or copied at a time.
-const LANE: usize = 16;
+pub(super) const LANE: usize = 16;
 /// So many bytes past its end may be read of a line, and of a shape's text.
-pub(super) const PADDING: usize = LANE;
+pub(super) const PADDING: usize = 2 * LANE;
 
 /// A line, copied: what is scanned is what is written, whatever becomes of the input.
 #[derive(Default)]
@@ -44,6 +44,24 @@ impl Line {
     #[inline]
     pub(super) fn byte(&self, at: usize) -> u8 {
         self.padded.get(at).copied().unwrap_or(0)
+    }
+
+    /// Where the first byte that is no white space stands, from `at` on; the end of the line counts as one.
+    #[inline]
+    pub(super) fn skip_space(&self, mut at: usize) -> usize {
+        while matches!(self.byte(at), b' ' | b'\t' | b'\r' | b'\n') {
+            at += 1;
+        }
+        at
+    }
+
+    /// The first eight bytes of a name, big-endian, with zeros in place of what a shorter one does not have.
+    #[inline]
+    pub(super) fn prefix(&self, start: usize, end: usize) -> u64 {
+        let bytes =
+            self.padded.get(start..start + 8).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
+        let missing = 8_usize.saturating_sub(end - start) as u32;
+        u64::from_be_bytes(bytes) & u64::MAX.checked_shl(8 * missing).unwrap_or(0)
     }
 
     /// Where the first quote, backslash or control character stands from `at` on, and whether all before it is

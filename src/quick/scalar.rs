@@ -12,7 +12,7 @@ pub(super) struct Rules {
     pub(super) elsewhere: NumberRules,
     /// Integers are doubles too.
     jcs: bool,
-    ascii_only: bool,
+    pub(super) ascii_only: bool,
     finite_only: bool,
 }
 
@@ -81,10 +81,17 @@ pub(super) fn scan(line: &Line, at: usize, in_coordinates: bool, rules: &Rules) 
     }
 }
 
-/// A string without escapes is its own canonical form.
+/// A string without escapes, or with such as its canonical form has, is its own.
 #[inline]
 fn scan_string(line: &Line, start: usize, rules: &Rules) -> Option<(Value, usize)> {
-    let (end, is_ascii) = line.next_stop(start + 1);
+    let (mut end, mut is_ascii) = line.next_stop(start + 1);
+    // These escapes are canonical themselves.
+    while line.byte(end) == b'\\'
+        && matches!(line.byte(end + 1), b'"' | b'\\' | b'b' | b'f' | b'n' | b'r' | b't')
+    {
+        let (next, rest_is_ascii) = line.next_stop(end + 2);
+        (end, is_ascii) = (next, is_ascii && rest_is_ascii);
+    }
     if line.byte(end) != b'"' {
         return None;
     }

@@ -26,15 +26,11 @@
 //! A decimal of at most 15 digits is the shortest one of its double (see [`number`](crate::number)),
 //! so where it has no more decimals than are kept, its own text without trailing zeros is canonical.
 
-mod line;
-mod scalar;
-mod shape;
-
+use super::line::Line;
+use super::scalar::{Rules, Value};
+use super::shape::Shape;
 use crate::error::Invalid;
 use crate::protocol::Protocol;
-use line::Line;
-use scalar::{Rules, Value};
-use shape::Shape;
 
 /// Shapes that are remembered. A feed of three serializers, with members that come and go, has about
 /// a dozen.
@@ -55,7 +51,7 @@ const REST_MIN: u32 = 256;
 const REST_MAX: u32 = 1 << 15;
 
 /// The shapes that one worker remembers.
-pub(crate) struct Shapes {
+pub(super) struct Shapes {
     rules: Rules,
     /// Those that fitted of late come first.
     #[expect(clippy::vec_box, reason = "their order changes often")]
@@ -71,7 +67,7 @@ pub(crate) struct Shapes {
 }
 
 impl Shapes {
-    pub(crate) fn new(protocol: &Protocol) -> Self {
+    pub(super) fn new(protocol: &Protocol) -> Self {
         let settings = protocol.settings();
         // A shape does not know what is selected by value; and what looks like a marker must be one.
         let has_marker = |text: &str| text.contains('\u{1}');
@@ -94,7 +90,7 @@ impl Shapes {
 
     /// Appends the canonical form of `line`, if it has a known shape. Otherwise nothing is appended.
     #[inline]
-    pub(crate) fn write(&mut self, line: &[u8], out: &mut Vec<u8>) -> bool {
+    pub(super) fn write(&mut self, line: &[u8], out: &mut Vec<u8>) -> bool {
         if self.resting > 0 {
             self.resting -= 1;
             return false;
@@ -152,7 +148,7 @@ impl Shapes {
 
     /// Learns the shape of a line that is an event, if it is time to. `canonicalise` appends the
     /// canonical form of a line.
-    pub(crate) fn learn(
+    pub(super) fn learn(
         &mut self,
         line: &[u8],
         canonicalise: impl FnOnce(&[u8], &mut Vec<u8>) -> Result<(), Invalid>,
@@ -220,7 +216,7 @@ mod tests {
         for line in [
             r#"{"a":NaN,"b":"x"}"#,
             r#"{"a":-Infinity,"b":"x"}"#,
-            r#"{"a":1,"b":"\n"}"#,
+            r#"{"a":1,"b":"\/"}"#,
             "{\"a\":1,\"b\":\"\u{1}\"}",
             r#"{"a":01,"b":"x"}"#,
             r#"{"a":1.,"b":"x"}"#,
