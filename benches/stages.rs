@@ -7,9 +7,9 @@ mod feed;
 use std::hint::black_box;
 use std::time::Duration;
 
-use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use firstseen::stages::{self, Claims, Filter};
-use firstseen::{Hash, Key, Keyer, Overrides, Protocol};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use firstseen::stages;
+use firstseen::{Hash, Keyer, Overrides, Protocol};
 
 use feed::{Random, coordinate, feed};
 
@@ -25,14 +25,8 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// Events in such a chunk, about.
 const CHUNK_EVENTS: usize = 220;
 
-/// Chunks in a batch of one worker, which is 4 MiB.
-const BATCH_CHUNKS: usize = 64;
-
 /// Doubles in one call of the number stage: few enough to stay in the nearest cache.
 const NUMBERS: usize = 2_000;
-
-/// So many keys that the filter is far larger than the caches, as it is in a long run.
-const KEYS: u64 = 1_000_000;
 
 fn protocol(hash: Hash) -> Protocol {
     let overrides = Overrides { hash: Some(hash), ..Overrides::default() };
@@ -138,40 +132,6 @@ fn key(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Keys of that many different events.
-fn keys(count: u64) -> impl Iterator<Item = Key> {
-    let mut keyer = Keyer::new(&protocol(Hash::Blake2b));
-    (0..count).map(move |n| keyer.key(format!("{{\"n\":{n}}}").as_bytes()).expect("this is an event"))
-}
-
-fn claim(criterion: &mut Criterion) {
-    let chunk: Vec<Key> = keys(CHUNK_EVENTS as u64).collect();
-    let all: Vec<Key> = keys(KEYS).collect();
-    let batches: Vec<Vec<Claims>> = all
-        .chunks(CHUNK_EVENTS * BATCH_CHUNKS)
-        .map(|batch| batch.chunks(CHUNK_EVENTS).map(Claims::group).collect())
-        .collect();
-    let claim_all = |filter: &Filter| batches.iter().map(|batch| filter.claim(batch)).sum::<u64>();
-
-    let mut group = criterion.benchmark_group("claim");
-    group.throughput(Throughput::Elements(chunk.len() as u64));
-    group.bench_function("group", |bencher| bencher.iter(|| Claims::group(black_box(&chunk))));
-
-    // Claims go to rayon's workers; one of them, as for the other stages.
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread can be started");
-    group.throughput(Throughput::Elements(KEYS));
-    group.bench_function("first", |bencher| {
-        pool.install(|| {
-            bencher.iter_batched_ref(Filter::new, |filter| claim_all(filter), BatchSize::PerIteration)
-        });
-    });
-    let filter = Filter::new();
-    // The other benchmark would not be one of first claims if any of them were not.
-    assert_eq!(pool.install(|| claim_all(&filter)), 0);
-    group.bench_function("again", |bencher| pool.install(|| bencher.iter(|| claim_all(&filter))));
-    group.finish();
-}
-
 criterion_group! {
     name = stages;
     config = Criterion::default()
@@ -179,6 +139,6 @@ criterion_group! {
         .warm_up_time(Duration::from_millis(500))
         .measurement_time(Duration::from_millis(1500))
         .without_plots();
-    targets = split, parse, canonical, number, key, claim
+    targets = split, parse, canonical, number, key
 }
 criterion_main!(stages);

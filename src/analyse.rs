@@ -243,7 +243,7 @@ impl Workplace {
 
     /// Hashes the canonical forms there are.
     fn hash_into(&mut self, chunk: &mut Chunk) {
-        self.forms.hash(|key| chunk.claims.push(key));
+        self.forms.hash(|key| chunk.claims.push(key.short()));
         chunk.claims.group_by_shard();
         for (forms, present) in &mut self.also {
             let mut claims = Claims::default();
@@ -251,7 +251,7 @@ impl Workplace {
             forms.hash(|key| {
                 // Before each key stand the events that have none.
                 present.by_ref().take_while(|is_event| !is_event).for_each(|_| claims.push_absent());
-                claims.push(key);
+                claims.push(key.short());
             });
             present.for_each(|_| claims.push_absent());
             claims.group_by_shard();

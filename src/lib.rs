@@ -63,6 +63,8 @@ mod key;
 
 pub mod store;
 
+mod prefetch;
+
 mod seen;
 
 mod analyse;

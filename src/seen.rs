@@ -9,18 +9,25 @@
 //! with probability n²/2^129: for 10^9 events, 1 in 10^20.
 
 use std::hash::{BuildHasher, Hasher};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use dashmap::{DashMap, SharedValue};
 use rayon::prelude::*;
 
-use crate::key::{Key, ShortKey};
+use crate::key::ShortKey;
 use crate::meter::Meter;
+use crate::prefetch::prefetch;
 use crate::store::Loaded;
 
 /// Enough that 64 workers have one each, and that growing one of them is a short pause.
 const SHARDS: usize = 128;
+/// So many look-ups ask for their memory at a time: what a core can wait for, about.
+const AHEAD: usize = 12;
+
+/// What a table holds for a key.
+type Slot = (ShortKey, SharedValue<()>);
 
 /// The keys that were seen.
 pub(crate) struct Seen {
@@ -54,16 +61,26 @@ impl Seen {
         (0..SHARDS).into_par_iter().with_min_len(4).for_each(|shard| {
             let began = Instant::now();
             let mut table = self.map.shards()[shard].write();
-            for claims in chunks {
-                for &event in claims.of_shard(shard) {
-                    let key = &claims.keys[event as usize];
-                    let hash = hash_of(key);
-                    let is_known = table.get(hash, |(seen, _)| seen == key).is_some();
-                    if is_known || self.before.contains(key) {
-                        claims.duplicate[event as usize].store(true, Ordering::Relaxed);
-                    } else {
-                        table.insert(hash, (*key, SharedValue::new(())), |(seen, _)| hash_of(seen));
-                    }
+            let claimed: Vec<_> = chunks.iter().flat_map(|claims| claims.of_shard(shard)).collect();
+            let mut ahead = claimed.iter();
+            // Where a look-up begins: the slots' control bytes start where their contents end.
+            let mut prefetch_next = |contents_end: NonNull<Slot>, slots: usize| {
+                if let Some((key, _)) = ahead.next() {
+                    let slot = hash_of(key) as usize & (slots - 1);
+                    prefetch(contents_end.as_ptr().cast::<u8>().wrapping_add(slot));
+                    prefetch(contents_end.as_ptr().wrapping_sub(slot + 1));
+                }
+            };
+            table.reserve(claimed.len(), |(seen, _)| hash_of(seen));
+            (0..AHEAD).for_each(|_| prefetch_next(table.data_end(), table.buckets()));
+            for (key, duplicate) in &claimed {
+                prefetch_next(table.data_end(), table.buckets());
+                let hash = hash_of(key);
+                let is_known = table.get(hash, |(seen, _)| seen == *key).is_some();
+                if is_known || self.before.contains(key) {
+                    duplicate.store(true, Ordering::Relaxed);
+                } else {
+                    table.insert(hash, (**key, SharedValue::new(())), |(seen, _)| hash_of(seen));
                 }
             }
             meter.claim.add(began.elapsed());
@@ -87,8 +104,8 @@ impl Claims {
         self.keys.push([0; 16]);
     }
 
-    pub(crate) fn push(&mut self, key: Key) {
-        self.keys.push(key.short());
+    pub(crate) fn push(&mut self, key: ShortKey) {
+        self.keys.push(key);
     }
 
     /// Sorts the events by shard, keeping their order within each: a counting sort.
@@ -113,9 +130,11 @@ impl Claims {
         self.duplicate.resize_with(self.keys.len(), AtomicBool::default);
     }
 
-    fn of_shard(&self, shard: usize) -> &[u32] {
+    /// The keys of a shard, each with the place of its verdict.
+    fn of_shard(&self, shard: usize) -> impl Iterator<Item = (&ShortKey, &AtomicBool)> {
         let start = if shard == 0 { 0 } else { self.ends[shard - 1] };
-        &self.order[start as usize..self.ends[shard] as usize]
+        let events = self.order[start as usize..self.ends[shard] as usize].iter();
+        events.map(|&event| (&self.keys[event as usize], &self.duplicate[event as usize]))
     }
 
     /// Whether the event's key had been claimed before. Where no keys are claimed, none had.

@@ -9,7 +9,6 @@ use crate::canonical::Canonicaliser;
 use crate::error::Invalid;
 use crate::exact::ExactParser;
 use crate::geometry::{Geometer, Notes};
-use crate::key::Key;
 use crate::meter::Meter;
 use crate::number::{NumberStyle, write_double};
 use crate::parse::Parser;
@@ -77,11 +76,17 @@ pub struct Claims(seen::Claims, usize);
 impl Claims {
     /// Groups keys by shard, as a worker does at the end of a chunk.
     #[must_use]
-    pub fn group(keys: &[Key]) -> Self {
+    pub fn group(keys: &[[u8; 16]]) -> Self {
         let mut claims = seen::Claims::default();
         keys.iter().for_each(|&key| claims.push(key));
         claims.group_by_shard();
         Self(claims, keys.len())
+    }
+
+    /// How many of them had been claimed before.
+    #[must_use]
+    pub fn duplicates(&self) -> u64 {
+        (0..self.1).filter(|&event| self.0.is_duplicate(event)).count() as u64
     }
 }
 
@@ -96,12 +101,9 @@ impl Filter {
         Self(Seen::new(Loaded::default()))
     }
 
-    /// Claims the keys of one batch, chunk by chunk; returns how many had been seen.
-    pub fn claim(&self, batch: &[Claims]) -> u64 {
+    /// Claims the keys of one batch, chunk by chunk.
+    pub fn claim(&self, batch: &[Claims]) {
         let chunks: Vec<_> = batch.iter().map(|claims| &claims.0).collect();
         self.0.claim(&chunks, &Meter::default());
-        let repeated =
-            |claims: &&Claims| (0..claims.1).filter(|&event| claims.0.is_duplicate(event)).count() as u64;
-        batch.iter().collect::<Vec<_>>().iter().map(repeated).sum()
     }
 }
