@@ -32,6 +32,8 @@
 pub mod error;
 pub mod meter;
 
+mod hint;
+
 mod crs;
 
 pub mod protocol;
@@ -63,8 +65,6 @@ mod key;
 
 pub mod store;
 
-mod prefetch;
-
 mod seen;
 
 mod analyse;
@@ -72,6 +72,8 @@ mod analyse;
 mod emit;
 
 mod publish;
+
+mod sink;
 
 mod output;
 

@@ -6,24 +6,20 @@
 //! written straight.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, IoSlice, Write};
+use std::io::{self, Write};
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-
-use twox_hash::xxhash3_128;
 
 use crate::emit::Runs;
 use crate::error::Error;
 use crate::input::{FileId, Source};
 use crate::publish::{self, Temporary};
+use crate::sink::Sink;
 use crate::store::Published;
 
 const GZIP_LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
-
-/// The most slices that one system call takes (`IOV_MAX` on Linux and macOS).
-const SLICES_MAX: usize = 1024;
 
 /// One output: a stream of bytes, and what becomes of it at the end.
 pub(crate) struct Output {
@@ -43,50 +39,6 @@ enum Encoder {
     Finished,
 }
 
-/// A file that is written to, and what is known of what was written.
-struct Sink {
-    file: File,
-    bytes: u64,
-    /// `None` where nobody asks for it.
-    checksum: Option<xxhash3_128::Hasher>,
-}
-
-impl Sink {
-    fn new(file: File, is_checked: bool) -> Self {
-        Self { file, bytes: 0, checksum: is_checked.then(xxhash3_128::Hasher::new) }
-    }
-
-    fn note(&mut self, written: &[u8]) {
-        self.bytes += written.len() as u64;
-        if let Some(checksum) = &mut self.checksum {
-            checksum.write(written);
-        }
-    }
-}
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        self.note(&bytes[..written]);
-        Ok(written)
-    }
-
-    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        let written = self.file.write_vectored(slices)?;
-        let mut left = written;
-        for slice in slices {
-            let part = left.min(slice.len());
-            self.note(&slice[..part]);
-            left -= part;
-        }
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
 /// Where an output path leads.
 enum Target {
     /// To be replaced, or created.
@@ -102,7 +54,7 @@ impl Output {
         let file = duplicate(io::stdout().as_fd()).map_err(Error::io("write to", name))?;
         Ok(Self {
             name: name.to_owned(),
-            encoder: Encoder::Plain(Sink::new(file, false)),
+            encoder: Encoder::Plain(Sink::new(file)),
             temporary: None,
             written: None,
         })
@@ -124,15 +76,21 @@ impl Output {
                 (file, Some(temporary))
             }
         };
-        let file = Sink::new(file, tag.is_some());
+        let mut sink = Sink::new(file);
+        if temporary.is_some() {
+            sink = sink.with_early_write_back();
+        }
+        if tag.is_some() {
+            sink = sink.with_checksum();
+        }
         let encoder = match path.extension().and_then(|extension| extension.to_str()) {
             Some("gz") => {
-                Encoder::Gzip(flate2::write::GzEncoder::new(file, flate2::Compression::new(GZIP_LEVEL)))
+                Encoder::Gzip(flate2::write::GzEncoder::new(sink, flate2::Compression::new(GZIP_LEVEL)))
             }
             Some("zst") => {
-                Encoder::Zstd(zstd::Encoder::new(file, ZSTD_LEVEL).map_err(Error::io("compress", &name))?)
+                Encoder::Zstd(zstd::Encoder::new(sink, ZSTD_LEVEL).map_err(Error::io("compress", &name))?)
             }
-            _ => Encoder::Plain(file),
+            _ => Encoder::Plain(sink),
         };
         Ok(Self { name, encoder, temporary, written: None })
     }
@@ -145,9 +103,9 @@ impl Output {
     pub(crate) fn existing(&self) -> Option<FileId> {
         let metadata = match (&self.temporary, &self.encoder) {
             (Some(temporary), _) => fs::metadata(temporary.target()),
-            (None, Encoder::Plain(sink)) => sink.file.metadata(),
-            (None, Encoder::Gzip(encoder)) => encoder.get_ref().file.metadata(),
-            (None, Encoder::Zstd(encoder)) => encoder.get_ref().file.metadata(),
+            (None, Encoder::Plain(sink)) => sink.file().metadata(),
+            (None, Encoder::Gzip(encoder)) => encoder.get_ref().file().metadata(),
+            (None, Encoder::Zstd(encoder)) => encoder.get_ref().file().metadata(),
             (None, Encoder::Finished) => return None,
         };
         FileId::of(&metadata.ok()?)
@@ -196,7 +154,7 @@ impl Output {
     /// Writes slices one after another.
     pub(crate) fn write(&mut self, slices: &[&[u8]]) -> Result<(), Error> {
         match &mut self.encoder {
-            Encoder::Plain(file) => write_vectored(file, slices),
+            Encoder::Plain(sink) => sink.write_slices(slices),
             Encoder::Gzip(encoder) => slices.iter().try_for_each(|slice| encoder.write_all(slice)),
             Encoder::Zstd(encoder) => slices.iter().try_for_each(|slice| encoder.write_all(slice)),
             Encoder::Finished => Ok(()),
@@ -216,14 +174,15 @@ impl Output {
 
     /// Ends the stream and, of a file that is to be published, brings it to disk.
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
-        let Sink { file, bytes, checksum } = match std::mem::replace(&mut self.encoder, Encoder::Finished) {
+        let sink = match std::mem::replace(&mut self.encoder, Encoder::Finished) {
             Encoder::Plain(sink) => Ok(sink),
             Encoder::Gzip(encoder) => encoder.finish(),
             Encoder::Zstd(encoder) => encoder.finish(),
             Encoder::Finished => return Ok(()),
         }
         .map_err(Error::io("write to", &self.name))?;
-        self.written = checksum.map(|checksum| (bytes, checksum.finish_128()));
+        let (file, bytes, checksum) = sink.into_parts();
+        self.written = checksum.map(|checksum| (bytes, checksum));
         if self.temporary.is_some() {
             let length = file.metadata().map_err(Error::io("read", &self.name))?.len();
             if length != bytes {
@@ -329,24 +288,4 @@ fn own_descriptor(path: &Path) -> io::Result<Option<File>> {
 
 fn duplicate(descriptor: std::os::fd::BorrowedFd<'_>) -> io::Result<File> {
     Ok(File::from(descriptor.try_clone_to_owned()?))
-}
-
-/// Writes all slices with as few system calls as there can be.
-fn write_vectored(file: &mut Sink, slices: &[&[u8]]) -> io::Result<()> {
-    let mut buffers = Vec::with_capacity(slices.len().min(SLICES_MAX));
-    for group in slices.chunks(SLICES_MAX) {
-        buffers.clear();
-        // A call with nothing to write would seem to have failed.
-        buffers.extend(group.iter().filter(|slice| !slice.is_empty()).map(|slice| IoSlice::new(slice)));
-        let mut rest = &mut buffers[..];
-        while !rest.is_empty() {
-            match file.write_vectored(rest) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => IoSlice::advance_slices(&mut rest, written),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-    Ok(())
 }

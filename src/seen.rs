@@ -16,9 +16,9 @@ use std::time::Instant;
 use dashmap::{DashMap, SharedValue};
 use rayon::prelude::*;
 
+use crate::hint::prefetch;
 use crate::key::ShortKey;
 use crate::meter::Meter;
-use crate::prefetch::prefetch;
 use crate::store::Loaded;
 
 /// Enough that 64 workers have one each, and that growing one of them is a short pause.
