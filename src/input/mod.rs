@@ -9,12 +9,15 @@ mod decode;
 mod map;
 mod stream;
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io;
 use std::ops::Deref;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::available_parallelism;
 use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -24,9 +27,13 @@ use crate::error::Error;
 use crate::meter::Meter;
 use decode::Format;
 use map::{Mapped, MappedRange};
+use stream::Block;
 
 /// Batches that wait between the reader and the workers.
 const BATCHES_WAITING: usize = 2;
+
+/// So many compressed files are decompressed at a time at most, or as many as there are cores.
+const FILES_AT_ONCE_MAX: usize = 8;
 
 /// The endings of a directory's files that are inputs, each also with `.gz` or `.zst`.
 const ENDINGS: [&str; 4] = [".jsonl", ".ndjson", ".geojsonl", ".json"];
@@ -222,8 +229,8 @@ fn is_event_file(path: &Path) -> bool {
 }
 
 /// Standard input as a file of its own, past the standard library's buffer.
-fn open_stdin() -> std::io::Result<File> {
-    Ok(File::from(std::io::stdin().as_fd().try_clone_to_owned()?))
+fn open_stdin() -> io::Result<File> {
+    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
 /// Reads all sources in order on a thread of its own. The thread ends when the receiver is
@@ -236,9 +243,12 @@ pub(crate) fn spawn_reader(
     let (sender, receiver) = bounded(BATCHES_WAITING);
     let (sources, meter) = (Arc::clone(sources), Arc::clone(meter));
     std::thread::spawn(move || {
-        let mut reader = Reader { options, meter, sender, source: 0, first: true };
+        let mut reader =
+            Reader { options, meter, sender, source: 0, first: true, begun: BTreeMap::new(), looked_at: 0 };
+        let files_at_once = available_parallelism().map_or(1, usize::from).min(FILES_AT_ONCE_MAX);
         for (index, source) in sources.iter().enumerate() {
             reader.source = index;
+            reader.begin(&sources, index + files_at_once);
             reader.first = true;
             match reader.read(source) {
                 Ok(Flow::Continue) => {}
@@ -264,10 +274,32 @@ struct Reader {
     sender: Sender<Message>,
     source: usize,
     first: bool,
+    /// The compressed files that are being read, by their places among the sources.
+    begun: BTreeMap<usize, Receiver<Block>>,
+    /// So many sources were looked at for that.
+    looked_at: usize,
 }
 
 impl Reader {
+    /// Begins to read those of the sources before `end` that are compressed files. What cannot be read is told in
+    /// its turn.
+    fn begin(&mut self, sources: &[Source], end: usize) {
+        let end = end.min(sources.len());
+        for (index, source) in sources.iter().enumerate().take(end).skip(self.looked_at) {
+            let (Some(path), Some(_)) = (&source.path, source.bytes) else { continue };
+            if let Ok(file) = File::open(path)
+                && let Ok(Some(Format::Gzip | Format::Zstd)) = format_of(&file)
+            {
+                self.begun.insert(index, stream::begin(file, &source.name, &self.meter));
+            }
+        }
+        self.looked_at = end;
+    }
+
     fn read(&mut self, source: &Source) -> Result<Flow, Error> {
+        if let Some(blocks) = self.begun.remove(&self.source) {
+            return stream::make_batches(self, &blocks);
+        }
         let open = || match &source.path {
             Some(path) => File::open(path),
             None => open_stdin(),
@@ -279,15 +311,15 @@ impl Reader {
         }
         // A file of no length may still have content, as those of /proc do.
         if self.options.mmap && source.path.is_some() && metadata.is_file() && metadata.len() > 0 {
-            let mut start = [0; decode::MAGIC_BYTES];
-            let got = file.read_at(&mut start, 0).map_err(Error::io("read", &source.name))?;
-            if decode::format_of(&start[..got]) == Some(Format::Plain)
+            let format = format_of(&file).map_err(Error::io("read", &source.name))?;
+            if format == Some(Format::Plain)
                 && let Some(mapped) = Mapped::new(file.try_clone().ok(), metadata.len())
             {
                 return Ok(self.read_mapped(&mapped));
             }
         }
-        stream::read(self, file, &source.name)
+        let blocks = stream::begin(file, &source.name, &self.meter);
+        stream::make_batches(self, &blocks)
     }
 
     fn read_mapped(&mut self, mapped: &Arc<Mapped>) -> Flow {
@@ -313,6 +345,13 @@ impl Reader {
             Err(_) => Flow::Stop,
         }
     }
+}
+
+/// The format of a regular file, if it is long enough to tell.
+fn format_of(file: &File) -> io::Result<Option<Format>> {
+    let mut start = [0; decode::MAGIC_BYTES];
+    let got = file.read_at(&mut start, 0)?;
+    Ok(decode::format_of(&start[..got]))
 }
 
 /// Where the batch that starts at `start` ends: after the last line end within `batch_bytes`, or

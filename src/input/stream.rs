@@ -1,8 +1,9 @@
 //! What cannot be mapped: pipes, compressed files, and regular files on request.
 //!
-//! A thread of its own reads and decompresses, so that a batch can be handed on while the next
-//! read blocks: a batch leaves when it is full, or [`QUIET`] after its first bytes came, with
-//! whatever whole lines there are.
+//! A thread of its own reads and decompresses each input, so that a batch can be handed on while the
+//! next read blocks: a batch leaves when it is full, or [`QUIET`] after its first bytes came, with
+//! whatever whole lines there are. Compressed files are begun before it is their turn: one stream is
+//! slower than the workers, and cannot be shared out among threads, but several at once can.
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
@@ -23,20 +24,21 @@ const QUIET: Duration = Duration::from_millis(50);
 /// Bytes that are read at a time, and handed on as they come.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// Blocks that wait between the reading thread and the one that makes batches.
-const BLOCKS_WAITING: usize = 8;
+/// Blocks that wait between a reading thread and the one that makes batches: 16 MiB, which is how far a file
+/// can be ahead of its turn.
+const BLOCKS_WAITING: usize = 64;
 
-/// What the reading thread sends: a block that is not empty, or the end, well or not.
-enum Block {
+/// What a reading thread sends: a block that is not empty, or the end, well or not.
+pub(super) enum Block {
     Bytes(Vec<u8>),
     End,
     Failed(Error),
 }
 
-/// Reads one input to its end, as batches.
-pub(super) fn read(reader: &mut Reader, file: File, name: &str) -> Result<Flow, Error> {
+/// Reads one input to its end, or as far as anybody listens, on a thread of its own.
+pub(super) fn begin(file: File, name: &str, meter: &Arc<Meter>) -> Receiver<Block> {
     let (sender, blocks) = bounded(BLOCKS_WAITING);
-    let counted = Counted { file, meter: Arc::clone(&reader.meter) };
+    let counted = Counted { file, meter: Arc::clone(meter) };
     let name = name.to_owned();
     std::thread::spawn(move || {
         let end = match send_blocks(counted, &name, &sender) {
@@ -45,7 +47,7 @@ pub(super) fn read(reader: &mut Reader, file: File, name: &str) -> Result<Flow, 
         };
         drop(sender.send(end));
     });
-    make_batches(reader, &blocks)
+    blocks
 }
 
 /// Reads and decompresses until the end, or until nobody listens.
@@ -99,7 +101,7 @@ fn sniff(file: &mut Counted) -> io::Result<(Vec<u8>, Format)> {
 }
 
 /// Collects blocks into batches of whole lines.
-fn make_batches(reader: &mut Reader, blocks: &Receiver<Block>) -> Result<Flow, Error> {
+pub(super) fn make_batches(reader: &mut Reader, blocks: &Receiver<Block>) -> Result<Flow, Error> {
     let batch_bytes = reader.options.batch_bytes;
     let mut pending: Vec<u8> = Vec::new();
     // Bytes of `pending` up to and with the last line end.

@@ -118,6 +118,33 @@ fn a_damaged_archive_is_an_error() {
     check_trouble(&damaged, "the compressed data is damaged: corrupt gzip stream");
 }
 
+/// More files than are decompressed at a time, and more in each than waits for its turn.
+#[test]
+fn many_archives_are_read_in_order() {
+    let folder = Folder::new();
+    let mut expected = String::new();
+    let line = |file: usize, number: usize| {
+        format!("{{\"text\":\"{}\",\"file\":{file},\"id\":{number}}}\n", "x".repeat(990))
+    };
+    for file in 0..20 {
+        let count = if file % 14 == 3 { 20_000 } else { file };
+        let content: String = (0..count).map(|number| line(file, number)).collect();
+        expected.push_str(&content);
+        let (name, compress): (_, fn(&[u8]) -> Vec<u8>) = match file % 3 {
+            0 => ("jsonl.gz", gzip),
+            1 => ("jsonl.zst", zstd),
+            _ => ("jsonl", <[u8]>::to_vec),
+        };
+        folder.file(&format!("day/{file:02}.{name}"), compress(content.as_bytes()));
+    }
+    let run = folder.run(&["dedup", "-q", "day"]).expect_code(0);
+    assert!(run.stdout == expected.as_bytes());
+
+    let damaged = folder.read("day/04.jsonl.zst").split_last().unwrap().1.to_vec();
+    folder.file("day/04.jsonl.zst", damaged);
+    folder.run(&["dedup", "-q", "day"]).expect_trouble("day/04.jsonl.zst: the compressed data is");
+}
+
 #[test]
 fn lines_are_numbered_in_archives_and_pipes_too() {
     let mut content = String::new();
