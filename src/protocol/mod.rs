@@ -223,8 +223,8 @@ impl Protocol {
     /// What tells protocols apart: the first 16 bytes, in hexadecimal, of the BLAKE2b digest of
     /// the settings as sorted, compact JSON.
     ///
-    /// Name, documentation and the order in which names to strip are listed do not count. Names to
-    /// strip, hash and length of keys always count, others only where they are not at their
+    /// Name, documentation and the order in which names to strip are listed do not count, nor that of
+    /// selected members where members are sorted. Names to strip, hash and length of keys always count, others only where they are not at their
     /// defaults, so that a setting that a later version adds does not change older fingerprints.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
@@ -247,7 +247,12 @@ impl Protocol {
             settings["event"]["add"] = json!(self.settings.add);
         }
         if !self.settings.select.is_empty() {
-            settings["select"] = self.settings.select.iter().map(Selected::to_json).collect();
+            let mut selected: Vec<&Selected> = self.settings.select.iter().collect();
+            if *scheme == Scheme::Jcs || self.settings.members == Members::Sorted {
+                // Members that are sorted when they are written have no order of their own.
+                selected.sort_by_key(|selected| &selected.member);
+            }
+            settings["select"] = selected.into_iter().map(Selected::to_json).collect();
         }
         let mut count = |table: &str, name: &str, value: String, default: String| {
             if value != default {
