@@ -146,6 +146,10 @@ def selections():
     yield "select-as-written", f'{two}[canonical]\nmembers = "as-written"\nseparators = "spaced"\nnon_ascii = "escape"\n', parts
     yield "select-jcs", f'{two}[numbers]\ndecimals = 2\n[canonical]\nscheme = "jcs"\n', parts
     yield "select-reject", f'{two}[event]\nduplicate_names = "reject"\nnon_finite = "reject"\n', parts
+    repeated = ['{"a":{"b":1},"a":{"b":1}}', '{"a":{"b":1,"b":1},"d":2}', '{"a":{"b":1,"c":1,"c":1},"d":2,"d":2}', '{"a":null,"a":{"b":1}}',
+                '{"a":{"b":null},"c":1,"c":2}', '{"a":{"b":true},"c":1,"c":2}', '{"a":[{"b":1,"b":1}],"c":1}']
+    for settings in ('[event]\nduplicate_names = "last"\n', '[event]\nduplicate_names = "reject"\n', '[canonical]\nscheme = "jcs"\n'):
+        yield f"select-repeated-{settings.split(chr(34))[1]}", select("x", first_of=["/a/b", "/c"]) + settings, repeated
     yield "select-where-coordinates", f'{two}[numbers]\ndecimals = 2\nwhere = "coordinates"\n', [
         '{"a":0.125,"b":0.125}', '{"a":{"coordinates":[0.125]},"b":[0.125]}']
 

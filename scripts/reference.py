@@ -87,13 +87,15 @@ def with_added(event, constants):
     return Members(event | constants, event.repeated - constants.keys())
 
 
-def find(event, tokens):
+def find(event, tokens, reject_repeated=False):
     """What `(event.get("body") or {}).get("id")` finds, where Python would raise nothing."""
     value = event
     for token in tokens:
         if value is MISSING or not value:
             return MISSING
         if isinstance(value, dict):
+            if reject_repeated and token in value.repeated:
+                raise Refused("repeated name")
             value = value.get(token, MISSING)
         elif isinstance(value, list) and re.fullmatch("0|[1-9][0-9]*", token):
             value = value[int(token)] if int(token) < len(value) else MISSING
@@ -102,10 +104,10 @@ def find(event, tokens):
     return value
 
 
-def pick(event, sources):
+def pick(event, sources, reject_repeated):
     """The first source that is truthy, or else the last one."""
     for tokens, constant in sources:
-        value = find(event, tokens) if tokens else MISSING
+        value = find(event, tokens, reject_repeated) if tokens else MISSING
         value = constant if value is MISSING else value
         if value:
             break
@@ -150,7 +152,8 @@ def projected(event, settings):
     """What is hashed of an event, its numbers still as they were."""
     if not settings.select:
         return with_added(stripped(event, settings.strip), settings.add)
-    return Members((member, functools.reduce(transformed, transforms, pick(event, sources)))
+    reject_repeated = settings.duplicate_names == "reject"
+    return Members((member, functools.reduce(transformed, transforms, pick(event, sources, reject_repeated)))
                    for member, sources, transforms in settings.select)
 
 

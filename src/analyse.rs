@@ -79,7 +79,6 @@ pub(crate) struct Reject {
 }
 
 /// Why a line ends the run.
-#[derive(Clone, Copy)]
 pub(crate) enum Fault {
     Invalid(Invalid),
     TooLong,

@@ -12,7 +12,7 @@ use crate::{DEPTH_MAX, LINE_BYTES_MAX};
 /// Why a line is no event.
 ///
 /// The name of a reason ([`Reason::name`]) is what reports count by, so it does not change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
     /// The bytes are not UTF-8 (RFC 3629), or encode a surrogate.
     InvalidUtf8,
@@ -45,8 +45,8 @@ pub enum Reason {
     NonFinite,
     /// A selected value's parent is no object and not falsy either.
     NoMembers,
-    /// A selected value is none that its transform takes.
-    Untransformable,
+    /// A selected value is none that its transform takes: which member, transform and value, in words.
+    Untransformable(Box<str>),
     /// A `crs` member names no system that coordinates can be brought from.
     UnknownCrs,
     /// Coordinates that are no positions, or that a point on the earth does not have.
@@ -58,7 +58,7 @@ pub enum Reason {
 impl Reason {
     /// The stable name for reports, in snake case.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::InvalidUtf8 => "invalid_utf8",
             Self::NotAnObject => "not_an_object",
@@ -75,7 +75,7 @@ impl Reason {
             Self::DuplicateName => "duplicate_name",
             Self::NonFinite => "non_finite",
             Self::NoMembers => "no_members",
-            Self::Untransformable => "untransformable",
+            Self::Untransformable(_) => "untransformable",
             Self::UnknownCrs => "unknown_crs",
             Self::Unprojectable => "unprojectable",
             Self::TooDeep => "too_deep",
@@ -101,7 +101,7 @@ impl fmt::Display for Reason {
             Self::DuplicateName => "repeated member name",
             Self::NonFinite => "number that is not finite",
             Self::NoMembers => "a selected value's parent is no object",
-            Self::Untransformable => "a selected value that its transform cannot take",
+            Self::Untransformable(which) => which,
             Self::UnknownCrs => "a coordinate reference system that is not known",
             Self::Unprojectable => "coordinates that cannot be brought to longitude and latitude",
             Self::TooDeep => return write!(f, "nested deeper than {DEPTH_MAX} levels"),
@@ -110,7 +110,7 @@ impl fmt::Display for Reason {
 }
 
 /// A line that is no event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
     /// What is wrong.
     pub reason: Reason,

@@ -7,8 +7,8 @@
 use serde_json::Value;
 
 use crate::draft::Draft;
-use crate::error::{Invalid, Reason};
-use crate::protocol::{Pointer, Protocol, Selected, Settings, Source, Transform};
+use crate::error::{Invalid, Reason, printable};
+use crate::protocol::{DuplicateNames, Pointer, Protocol, Selected, Settings, Source, Transform};
 use crate::tape::{ExactNode, Node, Tape};
 use crate::transform::Scalar;
 
@@ -50,7 +50,7 @@ impl Projector {
             let open = draft.open();
             for selected in &settings.select {
                 draft.push_text(&selected.member, 1);
-                push_selected(draft, tape, selected)?;
+                push_selected(draft, tape, selected, settings.duplicate_names)?;
             }
             draft.close(open, settings.select.len(), true);
         }
@@ -107,8 +107,13 @@ impl Projector {
     }
 }
 
-fn push_selected(draft: &mut Draft, tape: &Tape<'_>, selected: &Selected) -> Result<(), Invalid> {
-    let picked = pick(tape, &selected.first_of)?;
+fn push_selected(
+    draft: &mut Draft,
+    tape: &Tape<'_>,
+    selected: &Selected,
+    repeated: DuplicateNames,
+) -> Result<(), Invalid> {
+    let picked = pick(tape, &selected.first_of, repeated)?;
     if selected.transforms.is_empty() {
         match picked {
             Picked::Node(index) => draft.copy(tape, index),
@@ -117,17 +122,27 @@ fn push_selected(draft: &mut Draft, tape: &Tape<'_>, selected: &Selected) -> Res
         return Ok(());
     }
     let index = if let Picked::Node(index) = picked { index } else { 0 };
-    let cannot = || tape.fault(index, Reason::Untransformable);
-    if let [Transform::SortBy(pointer)] = &selected.transforms[..] {
-        return push_sorted(draft, tape, &picked, pointer).ok_or_else(cannot);
+    let cannot = |transform: &Transform, what: &str| {
+        let member = printable(&selected.member);
+        let reason = format!("`{member}`: `{}` cannot take {what}", transform.name());
+        tape.fault(index, Reason::Untransformable(reason.into()))
+    };
+    if let [by @ Transform::SortBy(pointer)] = &selected.transforms[..] {
+        let no_array = || cannot(by, &format!("what is no array of objects with a string at `{pointer}`"));
+        return push_sorted(draft, tape, &picked, pointer).ok_or_else(no_array);
     }
-    let mut scalar = match picked {
+    let scalar = match picked {
         Picked::Node(index) => Scalar::of_node(tape.node(index)),
         Picked::Constant(value) => Scalar::of_constant(value),
-    }
-    .ok_or_else(cannot)?;
+    };
+    let mut scalar = scalar.ok_or_else(|| cannot(&selected.transforms[0], "an array or an object"))?;
     for transform in &selected.transforms {
-        scalar = scalar.transform(transform).ok_or_else(cannot)?;
+        let kind = scalar.kind();
+        scalar = scalar.transform(transform).ok_or_else(|| match (transform, kind) {
+            (Transform::Fixed(_), "a string") => cannot(transform, "a string that is no number"),
+            (Transform::Fixed(_), "an integer") => cannot(transform, "an integer past the range of a double"),
+            _ => cannot(transform, kind),
+        })?;
     }
     push_scalar(draft, &scalar);
     Ok(())
@@ -144,7 +159,8 @@ fn push_sorted(draft: &mut Draft, tape: &Tape<'_>, picked: &Picked<'_>, pointer:
         }
         _ => return None,
     };
-    let key = |element| match tape.node(look_up(tape, element, pointer).ok()??) {
+    // An element that repeats a name is refused, if it is to be, when it is written.
+    let key = |element| match tape.node(look_up(tape, element, pointer, DuplicateNames::Last).ok()??) {
         Node::Str(text) => Some(text.as_bytes()),
         Node::LoneSurrogate { wtf8, .. } => Some(wtf8),
         _ => None,
@@ -214,12 +230,12 @@ fn array_index(token: &str) -> Option<usize> {
 }
 
 /// The first source that is truthy, or else the last one.
-fn pick<'a>(tape: &Tape<'_>, sources: &'a [Source]) -> Result<Picked<'a>, Invalid> {
+fn pick<'a>(tape: &Tape<'_>, sources: &'a [Source], repeated: DuplicateNames) -> Result<Picked<'a>, Invalid> {
     let mut picked = Picked::Constant(&Value::Null);
     for source in sources {
         picked = match source {
             Source::Constant(value) => Picked::Constant(value),
-            Source::Pointer(pointer, default) => match look_up(tape, 0, pointer)? {
+            Source::Pointer(pointer, default) => match look_up(tape, 0, pointer, repeated)? {
                 Some(index) => Picked::Node(index),
                 None => Picked::Constant(default.as_ref().unwrap_or(&Value::Null)),
             },
@@ -236,8 +252,13 @@ fn pick<'a>(tape: &Tape<'_>, sources: &'a [Source]) -> Result<Picked<'a>, Invali
 }
 
 /// The node that a pointer leads to from another one. In what is falsy (a missing or null parent, as `or {}` in a
-/// handler has it) nothing is found; what is truthy and has no members is a fault.
-fn look_up(tape: &Tape<'_>, from: usize, pointer: &Pointer) -> Result<Option<usize>, Invalid> {
+/// handler has it) nothing is found; what is truthy and has no members is a fault. Of members with one name the last one counts, or it is a fault as well.
+fn look_up(
+    tape: &Tape<'_>,
+    from: usize,
+    pointer: &Pointer,
+    repeated: DuplicateNames,
+) -> Result<Option<usize>, Invalid> {
     let mut index = from;
     for token in pointer.tokens() {
         let node = tape.node(index);
@@ -249,7 +270,13 @@ fn look_up(tape: &Tape<'_>, from: usize, pointer: &Pointer) -> Result<Option<usi
         }
         let found = match (node, array_index(token)) {
             (Node::Array { .. }, Some(position)) => tape.elements(index).nth(position),
-            _ => tape.member(index, token),
+            _ => {
+                let mut again = tape.members_named(index, token).skip(1);
+                if let Some((name, _)) = again.next().filter(|_| repeated == DuplicateNames::Reject) {
+                    return Err(tape.fault(name, Reason::DuplicateName));
+                }
+                tape.member(index, token)
+            }
         };
         match found {
             Some(value) => index = value,
@@ -261,7 +288,7 @@ fn look_up(tape: &Tape<'_>, from: usize, pointer: &Pointer) -> Result<Option<usi
 
 /// The text of the scalar that a pointer leads to, as `str` of Python has it.
 pub(crate) fn text_at(tape: &Tape<'_>, pointer: &Pointer) -> Option<String> {
-    let index = look_up(tape, 0, pointer).ok()??;
+    let index = look_up(tape, 0, pointer, DuplicateNames::Last).ok()??;
     Scalar::of_node(tape.node(index)).map(Scalar::python_str)
 }
 

@@ -107,7 +107,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub(crate) fn add_reject(&mut self, reason: Reason) {
+    pub(crate) fn add_reject(&mut self, reason: &Reason) {
         self.rejected += 1;
         *self.rejected_by_reason.entry(reason.name()).or_default() += 1;
     }

@@ -44,7 +44,7 @@ impl Tally {
             counts.lines += chunk.lines;
             counts.blank += chunk.blank;
             counts.events += events;
-            chunk.rejects.iter().for_each(|reject| counts.add_reject(reject.invalid.reason));
+            chunk.rejects.iter().for_each(|reject| counts.add_reject(&reject.invalid.reason));
             counts.foreign_crs += chunk.notes.foreign_crs;
             counts.degenerate_rings += chunk.notes.degenerate_rings;
             let repeated = chunk.duplicates();

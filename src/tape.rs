@@ -135,12 +135,14 @@ impl<'a> Tape<'a> {
         })
     }
 
+    /// The nodes of name and value of those members of an object that have that name.
+    pub(crate) fn members_named(&self, index: usize, name: &str) -> impl Iterator<Item = (usize, usize)> {
+        self.members(index).filter(move |(node, _)| self.node(*node) == Node::Str(name))
+    }
+
     /// The node of the value of an object's member of that name: of several, the last one.
     pub(crate) fn member(&self, index: usize, name: &str) -> Option<usize> {
-        self.members(index)
-            .filter(|(node, _)| self.node(*node) == Node::Str(name))
-            .last()
-            .map(|(_, value)| value)
+        self.members_named(index, name).last().map(|(_, value)| value)
     }
 
     pub(crate) fn is_array(&self, index: usize) -> bool {

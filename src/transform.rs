@@ -46,6 +46,18 @@ impl Scalar {
         })
     }
 
+    /// What it is, in words.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "a string",
+            Self::Wtf8(_) => "a string with a lone surrogate",
+            Self::Integer(_) => "an integer",
+            Self::Double(_) => "a number",
+            Self::Bool(_) => "a boolean",
+            Self::Null => "null",
+        }
+    }
+
     /// `None` where Python raises.
     pub(crate) fn transform(self, transform: &Transform) -> Option<Self> {
         if let Self::Wtf8(text) = self {

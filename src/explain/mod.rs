@@ -298,7 +298,7 @@ impl Trace<'_> {
                 from.push_str(&match transform {
                     Transform::Fixed(decimals) => format!(", fixed {decimals}"),
                     Transform::SortBy(pointer) => format!(", sorted by {pointer}"),
-                    other => format!(", {other:?}").to_lowercase(),
+                    other => format!(", {}", other.name()),
                 });
             }
             if let Some(value) = tape.member(0, &selected.member) {

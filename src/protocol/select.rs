@@ -112,6 +112,20 @@ pub enum Transform {
     SortBy(Pointer),
 }
 
+impl Transform {
+    /// What files call it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Strip => "strip",
+            Self::Lower => "lower",
+            Self::Nfc => "nfc",
+            Self::Str => "str",
+            Self::Fixed(_) => "fixed",
+            Self::SortBy(_) => "sort_by",
+        }
+    }
+}
+
 impl Selected {
     /// The settings as JSON, for the fingerprint.
     pub(crate) fn to_json(&self) -> Value {

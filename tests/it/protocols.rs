@@ -29,7 +29,7 @@ fn every_setting_does_what_it_says() {
         (
             "select = [{member = 'x', pointer = '/a', transforms = [{fixed = 1}]}]",
             r#"{"a":"\u001f1"}"#,
-            "byte 6: a selected value that its transform cannot take",
+            "byte 6: `x`: `fixed` cannot take a string that is no number",
         ),
         (
             "",
@@ -89,7 +89,7 @@ fn every_setting_does_what_it_says() {
         (
             "select = [{member = 'x', pointer = '/a', transforms = ['lower']}]",
             r#"{"a":17}"#,
-            "byte 6: a selected value that its transform cannot take",
+            "byte 6: `x`: `lower` cannot take an integer",
         ),
         (
             "select = [{member = 'x', pointer = '/a', transforms = ['nfc']}]",
@@ -109,7 +109,7 @@ fn every_setting_does_what_it_says() {
         (
             "select = [{member = 'x', pointer = '/a', transforms = ['str']}]",
             r#"{"a":[]}"#,
-            "byte 2: a selected value that its transform cannot take",
+            "byte 2: `x`: `str` cannot take an array or an object",
         ),
         (
             "select = [{member = 'x', pointer = '/a', transforms = [{fixed = 2}]}]",
@@ -124,7 +124,7 @@ fn every_setting_does_what_it_says() {
         (
             "select = [{member = 'x', pointer = '/a', transforms = [{sort_by = '/k'}]}]",
             r#"{"a":[{"k":1}]}"#,
-            "byte 2: a selected value that its transform cannot take",
+            "byte 2: `x`: `sort_by` cannot take what is no array of objects with a string at `/k`",
         ),
         (
             "select = [{member = 'x', pointer = '/a', transforms = [{fixed = 0}]}]",
@@ -134,7 +134,17 @@ fn every_setting_does_what_it_says() {
         (
             "select = [{member = 'x', pointer = '/a', transforms = [{fixed = 2}]}]",
             r#"{"a":null}"#,
-            "byte 2: a selected value that its transform cannot take",
+            "byte 2: `x`: `fixed` cannot take null",
+        ),
+        (
+            "select = [{member = 'x', pointer = '/a', transforms = ['strip', {fixed = 2}]}]",
+            "{\"a\":1}",
+            "byte 6: `x`: `strip` cannot take an integer",
+        ),
+        (
+            "event.duplicate_names = 'reject'\nselect = [{member = 'x', pointer = '/a'}]",
+            r#"{"a":1,"b":1,"a":1}"#,
+            "byte 14: repeated member name",
         ),
         ("event.duplicate_names = 'last'", r#"{"a":1,"\u0061":2}"#, r#"{"a":2}"#),
         ("event.duplicate_names = 'reject'", r#"{"a":1,"\u0061":2}"#, "byte 8: repeated member name"),
@@ -395,6 +405,16 @@ fn a_fingerprint_is_of_the_meaning_and_not_of_the_text() {
     };
     assert_eq!(from("EPSG:3857"), from("urn:ogc:def:crs:EPSG::3857"));
     assert_eq!(from("EPSG:4326"), fingerprint("name = 'a'\nnumbers.decimals = 8\ngeometry.crs = 'wgs84'"));
+    let [yx, xy] = ["yx", "xy"].map(|order| {
+        let table = |member| format!("{{member = '{member}', pointer = '/{member}'}}");
+        format!("name = 'a'\nselect = [{}]", order.chars().map(table).collect::<Vec<_>>().join(", "))
+    });
+    for (settings, counts) in
+        [("", false), ("canonical.scheme = 'jcs'", false), ("canonical.members = 'as-written'", true)]
+    {
+        let differ = fingerprint(&format!("{yx}\n{settings}")) != fingerprint(&format!("{xy}\n{settings}"));
+        assert_eq!(differ, counts, "the order of what is selected, {settings}");
+    }
     let mut all = vec![base];
     for other in [
         "event.strip = ['x']",
@@ -523,6 +543,25 @@ fn a_retry_is_another_checkout_under_v1_and_the_same_under_v2() {
         d3.1,
         r#"{"email":"grace@example.com","items":[{"qty":1,"sku":"A"}],"order":"ORD-10","total":"10.50"}"#
     );
+}
+
+/// The captures of the text that `checkout-v1` comes from, and what its handler makes of them in CPython.
+#[test]
+fn the_handler_that_checkout_v1_stands_for_has_these_keys() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/checkout-v1.toml");
+    let protocol = Protocol::find(&path.display().to_string()).unwrap();
+    let mut keyer = Keyer::new(&protocol);
+    let two = r#"{"order_id": "ORD-9", "total": 10.5, "customer": {"email": "Ada@Example.com "}, "items": [{"sku": "A", "qty": 1}, {"sku": "B", "qty": 2}]}"#;
+    let one = r#"{"order_id": "ORD-10", "total": "10.50", "customer": {"email": "ada@example.com"}, "items": [{"qty": 1, "sku": "A"}]}"#;
+    for (id, attempt, body, key) in [
+        ("d1", 1, two, "3c8eae88faaa171d318cc26bd6df782b2f518d3f02a5cb93e49be6f911acdff1"),
+        ("d2", 2, two, "8ff871686d379603aa9f58394b07defbb120a7d8bf88228c30a8c38ae3bb8f77"),
+        ("d3", 1, one, "88f0f8a352783ef0a814f3b16f51ca86cf4e80138dcec58f016210ccd5f28d89"),
+    ] {
+        let event = format!(r#"{{"delivery_id": "{id}", "delivery_attempt": {attempt}, "body": {body}}}"#);
+        assert_eq!(keyer.key(event.as_bytes()).unwrap().to_string(), key, "{id}");
+    }
+    assert_eq!(protocol.settings().prefix, "inv:");
 }
 
 #[test]
