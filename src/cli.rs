@@ -228,7 +228,7 @@ pub(crate) struct Verify {
     /// Captured deliveries: a file, a directory or -.
     #[arg(value_name = "CAPTURES")]
     captures: PathBuf,
-    /// What record wrote, or a bare JSON object of keys and ids.
+    /// What record wrote, or a bare JSON object of keys and ids; - is standard input.
     #[arg(value_name = "RECORD")]
     pub(crate) record: PathBuf,
     #[command(flatten)]

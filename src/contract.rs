@@ -5,9 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -30,9 +33,45 @@ const BATCH_BYTES: usize = 4 << 20;
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Record {
-    /// Each key, and the id of the delivery that claimed it first.
-    keys: BTreeMap<String, String>,
+    keys: Keys,
     protocol: ProtocolReport,
+}
+
+/// Each key, and the id of the delivery that claimed it first.
+#[derive(Debug, Default, PartialEq, Serialize)]
+struct Keys(BTreeMap<String, String>);
+
+impl<'de> Deserialize<'de> for Keys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(KeysVisitor)
+    }
+}
+
+struct KeysVisitor;
+
+impl<'de> Visitor<'de> for KeysVisitor {
+    type Value = Keys;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of keys and ids")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Keys, A::Error> {
+        let mut keys = BTreeMap::new();
+        while let Some((key, id)) = entries.next_entry::<String, Value>()? {
+            let named = printable(&key);
+            let id = match id {
+                Value::String(text) => text,
+                // Deliveries may be numbered.
+                Value::Number(number) => number.to_string(),
+                _ => return Err(A::Error::custom(format!("what stands for the id of `{named}` is none"))),
+            };
+            if keys.insert(key, id).is_some() {
+                return Err(A::Error::custom(format!("`{named}` is there twice")));
+            }
+        }
+        Ok(Keys(keys))
+    }
 }
 
 /// What a verification found. It displays as lines for people.
@@ -102,7 +141,7 @@ pub fn record(config: &Config, id: &str) -> Result<u64, Error> {
     };
     output.check(&sources)?;
     let (keys, deliveries) = first_claims(config, id)?;
-    let record = Record { keys, protocol: ProtocolReport::of(&config.protocol) };
+    let record = Record { keys: Keys(keys), protocol: ProtocolReport::of(&config.protocol) };
     // Text always has a JSON form.
     let json = serde_json::to_vec_pretty(&record).unwrap_or_default();
     output.write(&[&json, b"\n"])?;
@@ -116,9 +155,18 @@ pub fn record(config: &Config, id: &str) -> Result<u64, Error> {
 ///
 /// # Errors
 ///
-/// As [`record`], and [`Error::Usage`] if the file at `recorded` is no record.
+/// As [`record`], and [`Error::Usage`] if the file at `recorded`, or standard input for `-`, is no record.
 pub fn verify(config: &Config, id: &str, recorded: &Path) -> Result<Verification, Error> {
-    let (want, protocol) = read_record(recorded)?;
+    let is_stdin = |path: &Path| path.as_os_str() == "-";
+    if is_stdin(recorded) && config.inputs.iter().any(|input| is_stdin(input)) {
+        return Err(Error::Usage("standard input is given twice; it can be read once".to_owned()));
+    }
+    let (Keys(want), protocol) = if is_stdin(recorded) {
+        read_record("<stdin>", io::stdin().lock())?
+    } else {
+        let name = recorded.display().to_string();
+        read_record(&name, File::open(recorded).map_err(Error::io("read", &name))?)?
+    };
     let (got, deliveries) = first_claims(config, id)?;
     let now = ProtocolReport::of(&config.protocol);
     let described = |protocol: &ProtocolReport| format!("{} ({})", protocol.name, protocol.fingerprint);
@@ -140,16 +188,21 @@ pub fn verify(config: &Config, id: &str, recorded: &Path) -> Result<Verification
     Ok(found)
 }
 
-fn read_record(path: &Path) -> Result<(BTreeMap<String, String>, Option<ProtocolReport>), Error> {
-    let name = path.display().to_string();
-    let text = std::fs::read(path).map_err(Error::io("read", &name))?;
-    if let Ok(record) = serde_json::from_slice::<Record>(&text) {
-        return Ok((record.keys, Some(record.protocol)));
-    }
-    let bare = serde_json::from_slice::<BTreeMap<String, Value>>(&text);
-    let text_of = |id: Value| if let Value::String(text) = id { text } else { id.to_string() };
-    bare.map(|keys| (keys.into_iter().map(|(key, id)| (key, text_of(id))).collect(), None)).map_err(|error| {
-        Error::Usage(format!("{name}: no record of keys, nor a JSON object of keys and ids: {error}"))
+fn read_record(name: &str, mut file: impl Read) -> Result<(Keys, Option<ProtocolReport>), Error> {
+    let mut text = Vec::new();
+    file.read_to_end(&mut text).map_err(Error::io("read", name))?;
+    // In a bare object of keys every value is an id.
+    let has_header = serde_json::from_slice::<Value>(&text)
+        .is_ok_and(|record| ["keys", "protocol"].iter().any(|part| record[part].is_object()));
+    let read = if has_header {
+        serde_json::from_slice(&text).map(|Record { keys, protocol }| (keys, Some(protocol)))
+    } else {
+        serde_json::from_slice(&text).map(|keys| (keys, None))
+    };
+    read.map_err(|error| {
+        Error::Usage(format!(
+            "{name}: no record of keys, nor a JSON object of keys and ids: {error}; write it anew with `firstseen record`"
+        ))
     })
 }
 

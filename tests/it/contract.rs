@@ -134,6 +134,37 @@ fn the_checkout_handler_is_recorded_with_its_retry() {
 }
 
 #[test]
+fn a_damaged_record_is_trouble_and_no_difference() {
+    let folder = recorded();
+    let record = folder.read("seen.json");
+    let mut damaged: serde_json::Value = serde_json::from_slice(&record).unwrap();
+    let keys = damaged["keys"].take();
+    let (key, _) = keys.as_object().unwrap().iter().next().unwrap();
+    for (text, message) in [
+        (r#"{"keys":{}}"#.to_owned(), "missing field `protocol`".to_owned()),
+        (damaged.to_string(), "invalid type: null, expected an object of keys and ids".to_owned()),
+        (format!("{{\"kyes\":{keys}}}"), "what stands for the id of `kyes` is none".to_owned()),
+        (format!("{{\"{key}\":null}}"), format!("what stands for the id of `{key}` is none")),
+        (format!("{{\"{key}\":\"a\",\"{key}\":\"b\"}}"), format!("`{key}` is there twice")),
+        (String::from_utf8_lossy(&record[..record.len() / 2]).into_owned(), "EOF".to_owned()),
+        ("[]".to_owned(), "invalid type: sequence".to_owned()),
+    ] {
+        folder.file("damaged.json", &text);
+        let run = folder.run(&["verify", "captures.jsonl", "damaged.json"]);
+        run.expect_trouble("damaged.json: no record of keys").expect_trouble(&message);
+    }
+}
+
+#[test]
+fn a_record_comes_through_a_pipe_as_well() {
+    let folder = recorded();
+    let record = folder.read("seen.json");
+    let run = folder.pipe(&["verify", "captures.jsonl", "-"], &record).expect_code(0);
+    assert_eq!(run.stdout, b"stable 4 deliveries\n");
+    folder.pipe(&["verify", "-", "-"], &record).expect_trouble("standard input is given twice");
+}
+
+#[test]
 fn ids_do_nothing_to_a_terminal() {
     let folder = Folder::new();
     folder.file("captures.jsonl", "{\"delivery_id\":\"d1)\\nstable 3 deliveries\\u001b[31m\",\"x\":1}\n");
