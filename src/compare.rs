@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use crate::config::Config;
 use crate::contract::for_each_delivery;
-use crate::error::{Error, printable};
-use crate::key::Keyer;
+use crate::error::{Error, Invalid, printable};
+use crate::key::{Key, Keyer};
 use crate::protocol::{Protocol, Settings};
 
 /// Ids of examples that a comparison names, at most.
@@ -65,14 +65,35 @@ pub struct Comparison {
     pub split: usize,
     /// Deliveries that one protocol rejects and the other does not.
     pub rejected: usize,
+    /// Ids of deliveries of events that are renamed: at most three, as of the next ones.
+    pub renamed_examples: Vec<String>,
     /// Ids of deliveries of events that are merged.
     pub merged_examples: Vec<String>,
     /// Ids of deliveries of events that are split.
     pub split_examples: Vec<String>,
+    /// Deliveries that one protocol rejects and the other does not.
+    pub rejected_examples: Vec<RejectedExample>,
     /// Whether every key stays.
     pub keys_stay: bool,
     /// What follows from it, in one line.
     pub advice: &'static str,
+}
+
+/// A delivery that one protocol rejects and the other does not.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RejectedExample {
+    /// What it is called by.
+    pub id: String,
+    /// The protocol that rejects it: `from` or `to`.
+    pub by: &'static str,
+    /// At which byte, and why.
+    pub reason: String,
+}
+
+impl fmt::Display for RejectedExample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (by --{}: {})", printable(&self.id), self.by, self.reason)
+    }
 }
 
 impl Comparison {
@@ -103,10 +124,15 @@ impl fmt::Display for Comparison {
             "{setting:<24} {stay:<5} {:>6} {:>8} {:>7} {:>6} {:>9}  {}",
             self.kept, self.renamed, self.merged, self.split, self.rejected, self.advice
         )?;
-        for (what, ids) in [("merged", &self.merged_examples), ("split", &self.split_examples)] {
-            if !ids.is_empty() {
-                let ids: Vec<String> = ids.iter().map(|id| printable(id)).collect();
-                write!(f, "\n{:24} {what}: {}", "", ids.join(", "))?;
+        let ids = |ids: &[String]| ids.iter().map(|id| printable(id)).collect::<Vec<_>>();
+        for (what, examples) in [
+            ("renamed", ids(&self.renamed_examples)),
+            ("merged", ids(&self.merged_examples)),
+            ("split", ids(&self.split_examples)),
+            ("rejected", self.rejected_examples.iter().map(RejectedExample::to_string).collect()),
+        ] {
+            if !examples.is_empty() {
+                write!(f, "\n{:24} {what}: {}", "", examples.join(", "))?;
             }
         }
         Ok(())
@@ -120,6 +146,9 @@ fn heading() -> String {
         "setting", "stay?", "kept", "renamed", "merged", "split", "rejected"
     )
 }
+
+/// A key with its prefix, or why there is none.
+type NamedKey = Result<String, Invalid>;
 
 /// Compares two protocols on the captures that are the inputs of `config`; its own protocol does not
 /// matter. `id` is a JSON Pointer to what deliveries are called by.
@@ -135,9 +164,8 @@ pub fn compare(config: &Config, (from, to): (&Protocol, &Protocol), id: &str) ->
     let mut old_keyer = Keyer::new(from);
     let mut ids = Vec::new();
     let mut old = Vec::new();
-    let mut new: Vec<Vec<Option<String>>> = vec![Vec::new(); changes.len()];
-    let named =
-        |key: Result<_, _>, prefix: &str| key.ok().map(|key: crate::key::Key| format!("{prefix}{key}"));
+    let mut new: Vec<Vec<NamedKey>> = vec![Vec::new(); changes.len()];
+    let named = |key: Result<Key, _>, prefix: &str| key.map(|key| format!("{prefix}{key}"));
     let blind = Config { protocol: Protocol::built_in("bytes-v1")?, ..config.clone() };
     for_each_delivery(&blind, id, |line, _, id| {
         ids.push(id);
@@ -147,26 +175,27 @@ pub fn compare(config: &Config, (from, to): (&Protocol, &Protocol), id: &str) ->
         }
     })?;
     let together = new.last().map_or(&[][..], Vec::as_slice);
-    let events = old.iter().zip(together).filter(|(old, new)| old.is_some() || new.is_some()).count();
+    let events = old.iter().zip(together).filter(|(old, new)| old.is_ok() || new.is_ok()).count();
     let comparisons = changes.into_iter().zip(&new);
     let comparisons = comparisons.map(|((setting, _), new)| Comparison::of(setting, &ids, &old, new));
     Ok(Compared { deliveries: ids.len() as u64, events: events as u64, comparisons: comparisons.collect() })
 }
 
 impl Comparison {
-    fn of(setting: String, ids: &[String], old: &[Option<String>], new: &[Option<String>]) -> Self {
+    fn of(setting: String, ids: &[String], old: &[NamedKey], new: &[NamedKey]) -> Self {
         let mut comparison = Self { setting, ..Self::default() };
         let mut olds: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         // The new keys of each old one, and a delivery that has it.
         let mut news: BTreeMap<&str, (BTreeSet<&str>, usize)> = BTreeMap::new();
         for (index, (old, new)) in old.iter().zip(new).enumerate() {
             match (old, new) {
-                (Some(old), Some(new)) => {
+                (Ok(old), Ok(new)) => {
                     olds.entry(new).or_default().insert(old);
                     news.entry(old).or_insert_with(|| (BTreeSet::new(), index)).0.insert(new);
                 }
-                (None, None) => {}
-                _ => comparison.rejected += 1,
+                (Err(_), Err(_)) => {}
+                (Err(invalid), _) => comparison.add_rejected(&ids[index], "from", invalid),
+                (_, Err(invalid)) => comparison.add_rejected(&ids[index], "to", invalid),
             }
         }
         for (old, (new, delivery)) in news {
@@ -181,10 +210,14 @@ impl Comparison {
                     comparison.merged_examples.push(example.clone());
                 }
                 Some(only) if *only == old => comparison.kept += 1,
-                _ => comparison.renamed += 1,
+                _ => {
+                    comparison.renamed += 1;
+                    comparison.renamed_examples.push(example.clone());
+                }
             }
         }
-        for examples in [&mut comparison.merged_examples, &mut comparison.split_examples] {
+        let Self { renamed_examples, merged_examples, split_examples, .. } = &mut comparison;
+        for examples in [renamed_examples, merged_examples, split_examples] {
             examples.sort();
             examples.truncate(EXAMPLES_MAX);
         }
@@ -192,6 +225,14 @@ impl Comparison {
         comparison.keys_stay = renamed + merged + split + rejected == 0;
         comparison.advice = comparison.advice();
         comparison
+    }
+
+    fn add_rejected(&mut self, id: &str, by: &'static str, invalid: &Invalid) {
+        self.rejected += 1;
+        if self.rejected_examples.len() < EXAMPLES_MAX {
+            let example = RejectedExample { id: id.to_owned(), by, reason: invalid.to_string() };
+            self.rejected_examples.push(example);
+        }
     }
 }
 

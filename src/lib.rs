@@ -101,7 +101,7 @@ mod envelope;
 pub mod stages;
 
 pub use analyse::KeyText;
-pub use compare::{Compared, Comparison, compare};
+pub use compare::{Compared, Comparison, RejectedExample, compare};
 pub use config::{Config, StoreConfig};
 pub use contract::{Verification, record, verify};
 pub use crs::Crs;

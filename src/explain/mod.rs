@@ -109,6 +109,7 @@ pub fn explain(protocol: &Protocol, event: &[u8]) -> Result<Explanation, Invalid
     explanation.degenerate_rings = notes.degenerate_rings;
     explanation.foreign_crs = notes.foreign_crs > 0;
     let left_out = if normalised.is_none() { left_out(&original, settings) } else { Vec::new() };
+    let left_out = left_out.into_iter().collect();
     let normalised = normalised.as_ref().unwrap_or(&original);
     let mut projector = Projector::new(protocol);
     let projected = projector.as_mut().map(|projector| projector.project(normalised)).transpose()?;
@@ -120,6 +121,8 @@ pub fn explain(protocol: &Protocol, event: &[u8]) -> Result<Explanation, Invalid
         selects: !settings.select.is_empty(),
         places: BTreeMap::new(),
         kept: BTreeSet::new(),
+        numbers: BTreeSet::new(),
+        reordered: BTreeSet::new(),
         canonicaliser: Canonicaliser::new(protocol),
         explanation,
     };
@@ -137,13 +140,17 @@ pub fn explain(protocol: &Protocol, event: &[u8]) -> Result<Explanation, Invalid
 struct Trace<'a> {
     event: &'a [u8],
     /// Elements of the event that pointers leave out, where no geometry has been put in another order.
-    left_out: Vec<usize>,
+    left_out: BTreeSet<usize>,
     /// Whether the top level is made of what is selected.
     selects: bool,
     /// Where in the event the strings, names and numbers are that start at a byte.
     places: BTreeMap<usize, String>,
     /// The bytes of the strings, names and numbers that are written.
     kept: BTreeSet<usize>,
+    /// The bytes of the numbers that were looked at.
+    numbers: BTreeSet<usize>,
+    /// The arrays whose elements are in another order.
+    reordered: BTreeSet<String>,
     canonicaliser: Canonicaliser,
     explanation: Explanation,
 }
@@ -178,6 +185,7 @@ impl Trace<'_> {
                 let starts = tape.elements(index).filter_map(|element| first_byte(tape, element));
                 if !starts.is_sorted() {
                     self.explanation.reordered.push(pointer.clone());
+                    self.reordered.insert(pointer.clone());
                 }
                 for (position, element) in tape.elements(index).enumerate() {
                     child(pointer, &position.to_string(), |pointer| {
@@ -232,7 +240,7 @@ impl Trace<'_> {
             return Ok(());
         };
         // What closes a ring that starts elsewhere is written twice.
-        if self.explanation.numbers.iter().any(|change| change.pointer == *pointer) {
+        if !self.numbers.insert(byte) {
             return Ok(());
         }
         let digits = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
@@ -257,7 +265,7 @@ impl Trace<'_> {
         let kept: BTreeSet<String> =
             tape.members(index).filter(is_kept).map(|(name, _)| name_of(tape, name)).collect();
         let counting = values_by_name(tape, index);
-        let is_reordered = self.explanation.reordered.contains(pointer);
+        let is_reordered = self.reordered.contains(pointer);
         each_child(tape, index, pointer, &mut |name, value, pointer| {
             let name = name.map(|name| name_of(tape, name));
             let is_written = match &name {

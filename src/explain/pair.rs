@@ -1,5 +1,6 @@
 //! Two events: whether they are one, and if not, where they differ and what would make them one.
 
+use std::cell::Cell;
 use std::fmt;
 
 use crate::canonical::Canonicaliser;
@@ -14,6 +15,12 @@ use super::walk::{name_of, values_by_name};
 
 /// A value longer than this is cut when it is shown.
 const TEXT_MAX: usize = 200;
+/// Changes of settings are tried until so many bytes have been keyed, which takes about a second.
+const TRIED_BYTES_MAX: usize = 32 << 20;
+/// So many are tried however large the events are: most of the single ones.
+const TRIES_MIN: usize = 40;
+/// What it costs to try one on events without content, as if they were so long.
+const TRY_BYTES: usize = 16 << 10;
 
 /// A place, and the texts there; `None` for what one of them does not have.
 pub(super) type Place = (String, Option<String>, Option<String>);
@@ -30,6 +37,8 @@ pub struct Difference {
     pub places: Vec<(String, Option<String>, Option<String>)>,
     /// Changes of settings each of which would make them one.
     pub remedies: Vec<String>,
+    /// Whether the events are so large, or differ in so much, that not all changes were tried.
+    pub gave_up: bool,
 }
 
 impl Difference {
@@ -64,16 +73,23 @@ pub fn difference(protocol: &Protocol, [one, other]: [&[u8]; 2]) -> Result<Diffe
         return Ok(difference);
     }
     difference.places = places(protocol, &form, &other_form);
+    let tries = Cell::new((TRIED_BYTES_MAX / (one.len() + other.len() + TRY_BYTES)).max(TRIES_MIN));
     let makes_one = |settings: &Settings| {
+        let Some(left) = tries.get().checked_sub(1) else { return false };
+        tries.set(left);
         forms(&protocol.with(settings)).is_ok_and(|((_, form), (_, other_form))| form == other_form)
     };
     difference.remedies = remedies(protocol.settings(), &difference.places, &makes_one);
+    difference.gave_up = tries.get() == 0;
     if difference.remedies.is_empty() && protocol.settings().scheme == Scheme::Bytes {
         let parsed = Settings { scheme: Scheme::PythonJson, ..protocol.settings().clone() };
         // What is no event if it is looked into stays two.
         let further = self::difference(&protocol.with(&parsed), [one, other]).unwrap_or_default();
-        let further = further.remedies.iter().map(|remedy| format!("{PARSED} and {remedy}"));
-        difference.remedies.extend(further);
+        difference.gave_up = further.gave_up;
+        // Another scheme takes the place of this one.
+        let alone = |remedy: &String| remedy.starts_with("canonical.scheme");
+        let named = |remedy| if alone(&remedy) { remedy } else { format!("{PARSED} and {remedy}") };
+        difference.remedies.extend(further.remedies.into_iter().map(named));
     }
     Ok(difference)
 }
@@ -170,7 +186,7 @@ impl Walk<'_> {
     }
 }
 
-fn shortened(text: String) -> String {
+pub(super) fn shortened(text: String) -> String {
     match text.char_indices().nth(TEXT_MAX) {
         Some((end, _)) => format!("{}… ({} bytes)", &text[..end], text.len()),
         None => text,
@@ -185,7 +201,11 @@ impl fmt::Display for Difference {
         }
         writeln!(f, "two events: {one} and {other}")?;
         if let Some((pointer, one, other)) = self.places.first() {
-            let place = if pointer.is_empty() { "the event".to_owned() } else { printable(pointer) };
+            let place = if pointer.is_empty() {
+                "the event".to_owned()
+            } else {
+                printable(&shortened(pointer.clone()))
+            };
             let text = |text: &Option<String>| {
                 text.as_ref().map_or_else(|| "nothing".to_owned(), |text| printable(text))
             };
@@ -196,11 +216,15 @@ impl fmt::Display for Difference {
             }
         }
         match &self.remedies[..] {
-            [] => writeln!(f, "none of the changes of settings that were tried would make them one"),
+            [] => writeln!(f, "none of the changes of settings that were tried would make them one")?,
             remedies => {
                 writeln!(f, "any of these would make them one:")?;
-                remedies.iter().try_for_each(|remedy| writeln!(f, "  {remedy}"))
+                remedies.iter().try_for_each(|remedy| writeln!(f, "  {remedy}"))?;
             }
+        }
+        match self.gave_up {
+            true => writeln!(f, "they are too large, or differ in too much, to try every change"),
+            false => Ok(()),
         }
     }
 }

@@ -2,35 +2,42 @@
 
 use std::collections::BTreeSet;
 
-use super::pair::Place;
+use super::pair::{Place, shortened};
 use crate::error::printable;
 use crate::protocol::{
     CrsPolicy, DuplicateNames, Identity, Integral, Members, NegativeZero, NonFinite, Pointer, Scheme,
     Selected, Settings, Transform, Where, add_strip,
 };
 
-/// So many differing parts are stripped together to make two events one, at most.
-const STRIPPED_MAX: usize = 8;
+/// So many differing parts are named, or tried one by one, at most.
+const PARTS_MAX: usize = 8;
 /// Rounding to more decimals than these changes no double of common size.
 const DECIMALS_TRIED_MAX: u16 = 17;
 /// What lets a protocol look into lines.
 pub(super) const PARSED: &str = "canonical.scheme = \"python-json\"";
 
-/// Changes of settings that make two events one: single ones, or if there are none, two together.
+/// Changes of settings that make two events one: single ones, or if there are none, two together. What leaves out
+/// what differs comes last, as it makes more events one than any other.
 pub(super) fn remedies(
     settings: &Settings,
     places: &[Place],
     makes_one: &dyn Fn(&Settings) -> bool,
 ) -> Vec<String> {
-    let changes = changes(settings, places);
+    let pointers: Vec<String> = places.iter().map(|(pointer, ..)| pointer.clone()).collect();
+    let mut changes = changes(settings);
+    let omitting = changes.len();
+    changes.extend(omissions(settings, pointers));
     let apply = |changes: &[&Change]| {
         let mut changed = settings.clone();
         changes.iter().for_each(|change| (change.apply)(&mut changed));
         changed
     };
     let single = |change: &&Change| makes_one(&apply(&[change]));
-    let mut remedies: Vec<String> = changes.iter().filter(single).map(|change| change.text.clone()).collect();
+    let singles =
+        |changes: &[Change]| changes.iter().filter(single).map(|change| change.text.clone()).collect();
+    let mut remedies: Vec<String> = singles(&changes[..omitting]);
     remedies.extend(fewer_decimals(settings, makes_one));
+    remedies.extend::<Vec<String>>(singles(&changes[omitting..]));
     if !remedies.is_empty() {
         return remedies;
     }
@@ -69,25 +76,11 @@ impl Change {
 }
 
 /// The changes that are to be tried: those that make more events one, and are not made already.
-fn changes(settings: &Settings, places: &[Place]) -> Vec<Change> {
+fn changes(settings: &Settings) -> Vec<Change> {
     if settings.scheme == Scheme::Bytes {
         return vec![Change::new(PARSED, |settings| settings.scheme = Scheme::PythonJson)];
     }
     let mut changes = Vec::new();
-    let pointers: Vec<String> = places.iter().map(|(pointer, ..)| pointer.clone()).collect();
-    if settings.select.is_empty() {
-        let pointers = gathered(pointers);
-        if !pointers.iter().any(String::is_empty) {
-            let quoted = |pointer: &String| serde_json::Value::from(&pointer[..]).to_string();
-            let listed: Vec<String> = pointers.iter().map(quoted).collect();
-            changes.push(Change::new(format!("event.strip with {}", listed.join(", ")), move |settings| {
-                // Pointers that are made here are well-formed.
-                let _ = add_strip(&pointers, settings);
-            }));
-        }
-    } else {
-        changes.extend(changes_of_select(settings, &pointers));
-    }
     let mut add = |is_new: bool, text: &str, apply: fn(&mut Settings)| {
         if is_new {
             changes.push(Change::new(text, apply));
@@ -134,9 +127,32 @@ fn changes(settings: &Settings, places: &[Place]) -> Vec<Change> {
     changes
 }
 
+/// The changes that leave out what differs, or transform it if it is selected.
+fn omissions(settings: &Settings, pointers: Vec<String>) -> Vec<Change> {
+    if settings.scheme == Scheme::Bytes {
+        return Vec::new();
+    }
+    if !settings.select.is_empty() {
+        return changes_of_select(settings, &pointers);
+    }
+    let pointers = gathered(pointers);
+    if pointers.iter().any(String::is_empty) {
+        return Vec::new();
+    }
+    let quoted = |pointer: &String| serde_json::Value::from(shortened(pointer.clone())).to_string();
+    let mut text = pointers.iter().take(PARTS_MAX).map(quoted).collect::<Vec<_>>().join(", ");
+    if let Some(more @ 1..) = pointers.len().checked_sub(PARTS_MAX) {
+        text.push_str(&format!(" and {more} more members"));
+    }
+    vec![Change::new(format!("event.strip with {text}"), move |settings| {
+        // Pointers that are made here are well-formed.
+        let _ = add_strip(&pointers, settings);
+    })]
+}
+
 /// The pointers, or if they are many, those of what they are in, up to the members of the event.
 fn gathered(mut pointers: Vec<String>) -> Vec<String> {
-    while pointers.len() > STRIPPED_MAX {
+    while pointers.len() > PARTS_MAX {
         let depth = |pointer: &String| pointer.matches('/').count();
         let deepest = pointers.iter().map(depth).max().unwrap_or(0);
         if deepest <= 1 {
@@ -194,7 +210,7 @@ fn sorting(selected: &Selected, place: &str, pointers: &[String]) -> Vec<Change>
         position.bytes().all(|byte| byte.is_ascii_digit()).then(|| format!("/{rest}"))
     });
     let candidates: BTreeSet<String> = in_elements.filter(|_| selected.transforms.is_empty()).collect();
-    let candidates = candidates.into_iter().filter_map(|text| Pointer::parse(&text).ok());
+    let candidates = candidates.into_iter().take(PARTS_MAX).filter_map(|text| Pointer::parse(&text).ok());
     let change = |pointer: Pointer| {
         let member = selected.member.clone();
         let quoted = serde_json::Value::from(pointer.to_string());

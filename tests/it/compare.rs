@@ -128,6 +128,15 @@ fn deliveries_that_only_one_protocol_rejects_are_counted() {
     assert_eq!(code, Some(1));
     let of = |name: &str| comparisons.iter().find(|(setting, ..)| setting == name).unwrap().1[4];
     assert_eq!((of("event.duplicate_names"), of("event.non_finite"), of("")), (1, 1, 2));
+    // A repeated name, and what its deliveries are called by.
+    let run = folder.run(&["compare", "--from", "jcs-v1", "--to", "geojson-v1", "captures.jsonl", "--json"]);
+    let there: Value = serde_json::from_slice(&run.stdout).unwrap();
+    let all = there["comparisons"].as_array().unwrap().last().unwrap();
+    let expected = serde_json::json!([
+        {"id": "#1", "by": "from", "reason": "byte 8: repeated member name"},
+        {"id": "#2", "by": "from", "reason": "byte 6: number that is not finite"},
+    ]);
+    assert_eq!(all["rejected_examples"], expected);
     // An integer past the range of a double is no number of JCS, whether its shape is known or not.
     let big = "9".repeat(400);
     for first in ["a", "b"] {
@@ -147,7 +156,12 @@ fn the_table_says_what_follows() {
         .expect_code(1);
     let text = String::from_utf8(run.stdout).unwrap();
     assert!(text.contains("merges distinct events: only right if they are one"), "{text}");
-    assert!(text.contains("merged: b, c"), "{text}");
+    assert!(text.contains("merged: b, c\n") && text.contains("renamed: a1, a2, d\n"), "{text}");
+    folder.file("changed.toml", v1.replace("transforms = [\"str\"]", "transforms = [\"lower\"]"));
+    let run = folder.run(&["compare", "--from", "v1.toml", "--to", "changed.toml", "captures.jsonl"]);
+    let text = String::from_utf8(run.expect_code(1).stdout).unwrap();
+    let rejected = "rejected: a1 (by --to: byte 75: `total`: `lower` cannot take a number), a2 (by";
+    assert!(text.contains(rejected), "{text}");
     folder
         .run(&["compare", "--from", "v1.toml", "--to", "missing.toml", "captures.jsonl"])
         .expect_trouble("no such protocol");
