@@ -47,8 +47,8 @@ pub enum Reason {
     NoMembers,
     /// A selected value is none that its transform takes: which member, transform and value, in words.
     Untransformable(Box<str>),
-    /// A `crs` member names no system that coordinates can be brought from.
-    UnknownCrs,
+    /// A `crs` member names no system that coordinates can be brought from: what it names, in words.
+    UnknownCrs(Box<str>),
     /// Coordinates that are no positions, or that a point on the earth does not have.
     Unprojectable,
     /// More than [`DEPTH_MAX`] objects and arrays inside each other.
@@ -76,7 +76,7 @@ impl Reason {
             Self::NonFinite => "non_finite",
             Self::NoMembers => "no_members",
             Self::Untransformable(_) => "untransformable",
-            Self::UnknownCrs => "unknown_crs",
+            Self::UnknownCrs(_) => "unknown_crs",
             Self::Unprojectable => "unprojectable",
             Self::TooDeep => "too_deep",
         }
@@ -101,8 +101,7 @@ impl fmt::Display for Reason {
             Self::DuplicateName => "repeated member name",
             Self::NonFinite => "number that is not finite",
             Self::NoMembers => "a selected value's parent is no object",
-            Self::Untransformable(which) => which,
-            Self::UnknownCrs => "a coordinate reference system that is not known",
+            Self::Untransformable(words) | Self::UnknownCrs(words) => words,
             Self::Unprojectable => "coordinates that cannot be brought to longitude and latitude",
             Self::TooDeep => return write!(f, "nested deeper than {DEPTH_MAX} levels"),
         })

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use crate::crs::{Crs, Projection};
-use crate::error::{Invalid, Reason};
+use crate::error::{Invalid, Reason, printable};
 use crate::protocol::{CrsPolicy, Identity, NameSet, Settings};
 use crate::tape::{Node, Tape};
 
@@ -126,14 +126,16 @@ impl Finder {
                 _ => {}
             }
         }
-        let crs = match crs.map(|value| (value, named_crs(tape, value))) {
+        let crs = match crs.map(|value| (value, crs_name(tape, value))) {
             None => outer,
-            Some((_, crs)) if !self.reproject => {
-                self.foreign_crs |= crs != Some(Crs::Wgs84);
+            Some((_, name)) if !self.reproject => {
+                self.foreign_crs |= name.and_then(Crs::parse) != Some(Crs::Wgs84);
                 outer
             }
-            Some((_, Some(crs))) if self.projections.of(crs).is_some() => crs,
-            Some((value, _)) => return Err(tape.fault(value, Reason::UnknownCrs)),
+            Some((value, name)) => match name.and_then(Crs::parse) {
+                Some(crs) if self.projections.of(crs).is_some() => crs,
+                _ => return Err(tape.fault(value, unknown_crs(name))),
+            },
         };
         let Some((name, value)) = part else { return Ok(()) };
         let is_part = |other: &Kind| match kind {
@@ -158,13 +160,24 @@ impl Finder {
     }
 }
 
-/// The system that a `crs` member names, by the GeoJSON of 2008, section 3.1.
-fn named_crs(tape: &Tape<'_>, index: usize) -> Option<Crs> {
+/// The name that a `crs` member gives its system, by the GeoJSON of 2008, section 3.1.
+fn crs_name<'a>(tape: &Tape<'a>, index: usize) -> Option<&'a str> {
     let text = |index: usize| if let Node::Str(text) = tape.node(index) { Some(text) } else { None };
     if text(tape.member(index, "type")?)? != "name" {
         return None;
     }
-    Crs::parse(text(tape.member(tape.member(index, "properties")?, "name")?)?)
+    text(tape.member(tape.member(index, "properties")?, "name")?)
+}
+
+/// Why an event is rejected whose `crs` member has this name, or none.
+pub(super) fn unknown_crs(name: Option<&str>) -> Reason {
+    /// The longest name that has a place in a message.
+    const LETTERS_MAX: usize = 60;
+    let what = "a coordinate reference system that is not known";
+    Reason::UnknownCrs(match name {
+        Some(name) if name.chars().count() <= LETTERS_MAX => format!("{what}: `{}`", printable(name)).into(),
+        _ => what.into(),
+    })
 }
 
 impl Kind {

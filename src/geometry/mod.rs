@@ -14,7 +14,7 @@ use crate::draft::Draft;
 use crate::error::{Invalid, Reason};
 use crate::protocol::Protocol;
 use crate::tape::{ExactNode, Tape};
-use find::{Finder, Kind, Projections, What};
+use find::{Finder, Kind, Projections, What, unknown_crs};
 use shape::{Shaper, number, well_formed};
 
 /// What is worth telling about events that have a key all the same.
@@ -149,7 +149,8 @@ impl CoordinatesWriter<'_> {
             self.write_shaped(tape, index, kind, draft);
             return Ok(());
         }
-        let projection = self.projections.of(crs).ok_or_else(|| tape.fault(index, Reason::UnknownCrs))?;
+        let projection =
+            self.projections.of(crs).ok_or_else(|| tape.fault(index, unknown_crs(Some(&crs.to_string()))))?;
         if !well_formed(tape, index, kind.depth()) {
             return Err(tape.fault(index, Reason::Unprojectable));
         }

@@ -14,7 +14,7 @@ use super::settings::{
     CrsPolicy, DuplicateNames, Hash, Identity, NameSet, NonFinite, Scheme, Settings, Where,
 };
 use super::tables::{
-    CanonicalTable, EventTable, File, GeometryTable, KeyTable, NumbersTable, SelectTable, Setting,
+    CanonicalTable, EventTable, File, GeometryTable, KeyTable, List, NumbersTable, SelectTable, Setting,
     SourceEntry,
 };
 use crate::crs::Crs;
@@ -30,8 +30,14 @@ struct Fault {
 
 /// Reads a protocol; `source` is what messages call the text.
 pub(super) fn read(source: &str, text: &str) -> Result<Protocol, Error> {
-    let parsed = toml::from_str(text)
-        .map_err(|error| Fault { span: error.span().unwrap_or(0..0), reason: error.message().to_owned() });
+    let parsed = toml::from_str(text).map_err(|error| {
+        let span = error.span().unwrap_or(0..0);
+        let reason = match (error.message(), text.get(span.clone())) {
+            ("duplicate key", Some(name)) => format!("`{name}` is set twice"),
+            (message, _) => message.to_owned(),
+        };
+        Fault { span, reason }
+    });
     parsed.and_then(resolve).map_err(|fault| Error::ProtocolFile {
         source: source.to_owned(),
         line: text[..fault.span.start.min(text.len())].matches('\n').count() + 1,
@@ -89,17 +95,17 @@ fn resolve(file: File) -> Result<Protocol, Fault> {
         refuse(&numbers.round_where, "`where` says which doubles are rounded, and needs `decimals`")?;
     }
     check_geometry(geometry, &mut settings)?;
-    if let Some(first) = select.first() {
+    if let Some(first) = select.0.first() {
         check_select(first, &event, &numbers, &settings)?;
     }
     if let Some(strip) = event.strip {
-        resolve_strip(strip.get_ref(), &mut settings).map_err(at(&strip))?;
+        resolve_strip(&strip.get_ref().0, &mut settings).map_err(at(&strip))?;
     }
     if let Some(add) = event.add {
         let fault = at(&add);
         settings.add = resolve_add(add.into_inner()).map_err(fault)?;
     }
-    for table in select {
+    for table in select.0 {
         let fault = at(&table.get_ref().member);
         let selected = resolve_selected(table)?;
         if settings.select.iter().any(|other| other.member == selected.member) {
@@ -182,7 +188,7 @@ fn resolve_add(add: toml::Table) -> Result<Vec<(String, Value)>, String> {
 
 fn resolve_selected(table: Spanned<SelectTable>) -> Result<Selected, Fault> {
     let header = at(&table);
-    let SelectTable { member, pointer, default, first_of, transforms } = table.into_inner();
+    let SelectTable { member, pointer, default, first_of, transforms: List(transforms) } = table.into_inner();
     let first_of = match (pointer, first_of) {
         (Some(pointer), None) => {
             let default = default.map(|default| {
@@ -192,10 +198,10 @@ fn resolve_selected(table: Spanned<SelectTable>) -> Result<Selected, Fault> {
             let pointer = Pointer::parse(pointer.get_ref()).map_err(at(&pointer))?;
             vec![Source::Pointer(pointer, default.transpose()?)]
         }
-        (None, Some(sources)) if !sources.get_ref().is_empty() => {
+        (None, Some(sources)) if !sources.get_ref().0.is_empty() => {
             let reason = "`default` goes with `pointer`; the last of `first_of` may be `{ value = … }`";
             refuse(&default, reason)?;
-            sources.into_inner().into_iter().map(resolve_source).collect::<Result<_, _>>()?
+            sources.into_inner().0.into_iter().map(resolve_source).collect::<Result<_, _>>()?
         }
         _ => {
             let reason = "a selected member has a `pointer`, or a `first_of` that is not empty";

@@ -1,7 +1,7 @@
 //! What speaks against a protocol, by its settings and by the names of what it hashes.
 
 use super::Protocol;
-use super::select::{Selected, Source};
+use super::select::{Pointer, Selected, Source};
 use super::settings::Hash;
 use crate::error::printable;
 
@@ -35,6 +35,14 @@ impl Protocol {
     pub fn lints(&self) -> Vec<String> {
         let mut lints = self.warnings();
         lints.extend(self.settings.select.iter().flat_map(selected_suspicions));
+        let is_another = |built_in: Self| built_in.fingerprint() != self.fingerprint();
+        if Self::built_in(&self.name).is_ok_and(is_another) {
+            lints.push(format!(
+                "`{0}` is the name of a built-in protocol, which is another one: \
+                 `--protocol {0}` means that one, so call this one something else",
+                self.name
+            ));
+        }
         // A constant may be called what it will: it is the same in every delivery.
         let added = self.settings.add.iter().filter(|(name, _)| looks_like_secret(name));
         lints.extend(added.map(|(name, _)| secret(&printable(name))));
@@ -42,15 +50,21 @@ impl Protocol {
     }
 }
 
-/// What the names in a selected member look like.
+/// What the name of a selected member looks like or, if that is harmless, what those in its pointers do.
 fn selected_suspicions(selected: &Selected) -> Vec<String> {
-    let mut names = vec![selected.member.as_str()];
-    for source in &selected.first_of {
-        if let Source::Pointer(pointer, _) = source {
-            names.extend(pointer.tokens().iter().map(String::as_str));
-        }
+    let own = suspicions(&printable(&selected.member), &[&selected.member]);
+    if !own.is_empty() {
+        return own;
     }
-    suspicions(&printable(&selected.member), &names)
+    let pointers = selected.first_of.iter().filter_map(|source| match source {
+        Source::Pointer(pointer, _) => Some(pointer),
+        Source::Constant(_) => None,
+    });
+    let of_pointer = |pointer: &Pointer| {
+        let names: Vec<&str> = pointer.tokens().iter().map(String::as_str).collect();
+        suspicions(&printable(&pointer.to_string()), &names)
+    };
+    pointers.flat_map(of_pointer).collect()
 }
 
 const SECRETS: [&str; 13] = [

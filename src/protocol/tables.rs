@@ -1,9 +1,10 @@
 //! Protocol files as serde reads them: the tables, and what type each setting has.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, Error, Visitor};
+use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use toml::Spanned;
 
 use super::DECIMALS_MAX;
@@ -31,7 +32,7 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) key: KeyTable,
     #[serde(default)]
-    pub(super) select: Vec<Spanned<SelectTable>>,
+    pub(super) select: List<Spanned<SelectTable>>,
 }
 
 pub(super) type Setting<T> = Option<Spanned<T>>;
@@ -39,7 +40,7 @@ pub(super) type Setting<T> = Option<Spanned<T>>;
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EventTable {
-    pub(super) strip: Setting<Vec<String>>,
+    pub(super) strip: Setting<List<String>>,
     pub(super) add: Setting<toml::Table>,
     pub(super) duplicate_names: Setting<DuplicateNames>,
     pub(super) non_finite: Setting<NonFinite>,
@@ -86,9 +87,9 @@ pub(super) struct SelectTable {
     pub(super) member: Spanned<String>,
     pub(super) pointer: Setting<String>,
     pub(super) default: Setting<toml::Value>,
-    pub(super) first_of: Setting<Vec<Spanned<SourceEntry>>>,
+    pub(super) first_of: Setting<List<Spanned<SourceEntry>>>,
     #[serde(default)]
-    pub(super) transforms: Vec<Spanned<Transform>>,
+    pub(super) transforms: List<Spanned<Transform>>,
 }
 
 #[derive(Deserialize)]
@@ -102,6 +103,60 @@ pub(super) enum SourceEntry {
 #[serde(deny_unknown_fields)]
 pub(super) struct ConstantTable {
     pub(super) value: toml::Value,
+}
+
+/// A list, which says what it is a list of where something else is written.
+pub(super) struct List<T>(pub(super) Vec<T>);
+
+/// What a list may have as its items.
+pub(super) trait Listed {
+    const EXPECTED: &'static str;
+}
+
+impl Listed for String {
+    const EXPECTED: &'static str = "a list of names and JSON Pointers";
+}
+
+impl Listed for Spanned<SelectTable> {
+    const EXPECTED: &'static str = "a table headed `[[select]]` for each selected member";
+}
+
+impl Listed for Spanned<SourceEntry> {
+    const EXPECTED: &'static str = "a list of JSON Pointers";
+}
+
+impl Listed for Spanned<Transform> {
+    const EXPECTED: &'static str = "a list of transforms";
+}
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de> + Listed> Deserialize<'de> for List<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(ListVisitor(PhantomData))
+    }
+}
+
+struct ListVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de> + Listed> Visitor<'de> for ListVisitor<T> {
+    type Value = List<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(T::EXPECTED)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(List(list))
+    }
 }
 
 /// A whole number of at most `MOST`. It says so of everything else.

@@ -231,7 +231,10 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
         ("", "p.toml:1: missing field `name`"),
         ("name = 'a b'", "p.toml:1: a name is made of letters, digits"),
         ("name = 'a'\ndocs = 'x'", "p.toml:2: unknown field `docs`, expected one of `name`, `doc`"),
-        ("name = 'a'\n[event]\nstrip = 'x'", "p.toml:3: invalid type: string \"x\", expected a sequence"),
+        (
+            "name = 'a'\n[event]\nstrip = 'x'",
+            "p.toml:3: invalid type: string \"x\", expected a list of names and JSON Pointers",
+        ),
         ("name = 'a'\n[event]\nstrips = []", "p.toml:3: unknown field `strips`, expected one of `strip`"),
         (
             "name = 'a'\n[event]\nduplicate_names = 'first'",
@@ -370,7 +373,20 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
             "name = 'a'\ngeometry.identity = 'shape'\n[numbers]\ndecimals = 2\nwhere = 'coordinates'\n[[select]]\nmember = 'x'\npointer = '/a'",
             "p.toml:5: what is selected may have another name than `coordinates`",
         ),
-        ("name = 'a'\nname = 'b'", "p.toml:2: duplicate key"),
+        ("name = 'a'\nname = 'b'", "p.toml:2: `name` is set twice"),
+        ("name = 'a'\n[key]\nbytes = 16\n[event]\n[key]\nbytes = 16", "p.toml:5: `key` is set twice"),
+        (
+            "name = 'a'\n[select]\nmember = 'x'\npointer = '/a'",
+            "p.toml:2: invalid type: map, expected a table headed `[[select]]` for each selected member",
+        ),
+        (
+            "name = 'a'\n[[select]]\nmember = 'x'\nfirst_of = '/a'",
+            "p.toml:4: invalid type: string \"/a\", expected a list of JSON Pointers",
+        ),
+        (
+            "name = 'a'\n[[select]]\nmember = 'x'\npointer = '/a'\ntransforms = 'lower'",
+            "p.toml:5: invalid type: string \"lower\", expected a list of transforms",
+        ),
         ("name = ", "p.toml:1: "),
     ] {
         folder.file("p.toml", text);
@@ -579,7 +595,20 @@ fn members_that_look_like_secrets_or_envelopes_are_named() {
         .expect_code(0);
     folder.file("p.toml", "name = 'p'\nselect = [{member = 'id', pointer = '/headers/Authorization'}]");
     let checked = folder.run(&["protocol", "check", "p.toml"]).expect_code(1);
-    assert!(String::from_utf8(checked.stdout).unwrap().contains("`id` looks like a secret"));
+    assert!(
+        String::from_utf8(checked.stdout).unwrap().contains("`/headers/Authorization` looks like a secret")
+    );
+}
+
+#[test]
+fn a_file_that_is_called_as_a_built_in_protocol_and_is_another_is_told_so() {
+    let folder = Folder::new();
+    folder.file("same.toml", "name = 'bytes-v1'\ncanonical.scheme = 'bytes'");
+    folder.run(&["protocol", "check", "same.toml"]).expect_code(0);
+    folder.file("other.toml", "name = 'geojson-v1'\nnumbers.decimals = 7");
+    let run = folder.run(&["protocol", "check", "other.toml"]).expect_code(1);
+    let text = String::from_utf8(run.stdout).unwrap();
+    assert!(text.contains("warning: `geojson-v1` is the name of a built-in protocol"), "{text}");
 }
 
 #[test]

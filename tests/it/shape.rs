@@ -471,19 +471,21 @@ fn what_cannot_be_brought_to_longitude_and_latitude_is_rejected() {
         )
     };
     let named = |name: &str| format!(r#"{{"type":"name","properties":{{"name":"{name}"}}}}"#);
-    for crs in [
-        named("EPSG:999"),
-        named("EPSG:4267"),
-        named(""),
-        "null".to_owned(),
-        "\"EPSG:3857\"".to_owned(),
-        "{}".to_owned(),
-        r#"{"type":"link","properties":{"href":"http://example.com"}}"#.to_owned(),
+    for (crs, which) in [
+        (named("EPSG:999"), ": `EPSG:999`"),
+        (named("EPSG:4267"), ": `EPSG:4267`"),
+        (named(""), ": ``"),
+        (named("a\\nb"), ": `\"a\\nb\"`"),
+        (named(&"x".repeat(1_000)), ""),
+        ("null".to_owned(), ""),
+        ("\"EPSG:3857\"".to_owned(), ""),
+        ("{}".to_owned(), ""),
+        (r#"{"type":"link","properties":{"href":"http://example.com"}}"#.to_owned(), ""),
     ] {
         let message = canonical(WGS84, &event(&crs, "[1,2]"));
         let place = event(&crs, "").find(&crs).unwrap();
         let (byte, reason) = message.split_once(": ").unwrap();
-        assert_eq!(reason, "a coordinate reference system that is not known", "{crs}");
+        assert_eq!(reason, format!("a coordinate reference system that is not known{which}"), "{crs}");
         // The member's name, or what it holds.
         let byte: usize = byte["byte ".len()..].parse().unwrap();
         assert!(byte > 1 && byte <= place + 1, "{crs}: {message}");
