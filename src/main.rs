@@ -2,6 +2,7 @@
 
 mod cli;
 mod progress;
+mod signals;
 
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
@@ -10,11 +11,10 @@ use std::sync::Arc;
 use clap::Parser;
 use firstseen::store::{self, KeyFormat};
 use firstseen::{Config, Error, Meter, Protocol, StoreConfig, thousands};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use cli::{Cli, Command, Compare, Dedup, Explain, ProtocolCommand, StoreCommand};
 use progress::Progress;
+use signals::end_on_signals;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -223,32 +223,6 @@ fn print(text: &str) -> Result<(), Error> {
         io::ErrorKind::BrokenPipe => Error::BrokenPipe,
         _ => Error::Io { action: "write to", path: "standard output".to_owned(), error },
     })
-}
-
-/// Removes temporaries and ends the process when it is told to, with the code that shells expect.
-fn end_on_signals() -> Result<(), Error> {
-    let ignored = ignored_signals();
-    let heeded = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
-    let mut signals = Signals::new(heeded).map_err(|error| Error::Io {
-        action: "listen for",
-        path: "signals".to_owned(),
-        error,
-    })?;
-    std::thread::spawn(move || {
-        if let Some(signal) = signals.forever().next() {
-            firstseen::abandon();
-            std::process::exit(128 + signal);
-        }
-    });
-    Ok(())
-}
-
-/// The signals that were ignored when this process began, as `nohup` asks for, a bit for each: they
-/// stay ignored. From `SigIgn` of proc_pid_status(5); on other systems none.
-fn ignored_signals() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 /// One line about what went wrong, and one on what can be done about it.
