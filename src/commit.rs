@@ -101,15 +101,18 @@ impl StoreRun {
         Outputs::open(config, sources, Some(tag))
     }
 
-    pub(crate) fn report(&self, keys: &[Vec<ShortKey>]) -> StoreReport {
-        StoreReport {
+    /// What is to be told. Fails if an input is no longer what the run has read.
+    pub(crate) fn report(&self, keys: &[Vec<ShortKey>], sources: &[Source]) -> Result<StoreReport, Error> {
+        let grown = sources.iter().map(Source::check_unchanged).collect::<Result<Vec<_>, _>>()?;
+        Ok(StoreReport {
             run: self.id.clone(),
             time: self.session.time(),
             already_committed: false,
             keys_before: self.keys_before,
             keys_added: keys.iter().map(|keys| keys.len() as u64).sum(),
+            grown: grown.into_iter().flatten().collect(),
             warnings: self.warnings(),
-        }
+        })
     }
 
     /// The keys that are seen from the start, for each protocol.
@@ -141,7 +144,6 @@ impl StoreRun {
         if self.is_dry {
             return outputs.publish();
         }
-        sources.iter().try_for_each(Source::check_unchanged)?;
         let inputs = sources.iter().map(consumed).collect();
         outputs.hand_over(|outputs: Vec<Published>| {
             let run = Run {
@@ -227,7 +229,7 @@ fn check_same(
     )))
 }
 
-/// What was read of an input.
+/// What is read of an input: of a file, as much as it had when it was found.
 fn consumed(source: &Source) -> Consumed {
     Consumed { source: source.absolute(), bytes: source.state().map(|state| state.bytes) }
 }

@@ -108,6 +108,7 @@ pub use crs::Crs;
 pub use envelope::{Differing, Findings, check};
 pub use error::{Error, Invalid, Reason};
 pub use explain::{Difference, Explanation, NumberChange, difference, explain, read_event};
+pub use input::Grown;
 pub use key::{Key, Keyer};
 pub use meter::Meter;
 pub use pipeline::{dedup, keys};

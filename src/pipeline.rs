@@ -123,7 +123,7 @@ fn run(config: &Config, product: Product, meter: &Arc<Meter>) -> Result<Report, 
         }
         Some(store) => {
             let keys: Vec<_> = pool.install(|| seen.into_iter().map(Seen::into_claimed).collect());
-            report.store = Some(store.report(&keys));
+            report.store = Some(store.report(&keys, &sources)?);
             outputs.write_report(&report)?;
             store.commit(keys, &sources, &report.total, outputs)?;
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Reason;
+use crate::input::Grown;
 use crate::meter::Meter;
 use crate::protocol::Protocol;
 use crate::store::{Run, time_text};
@@ -47,6 +48,8 @@ pub struct StoreReport {
     pub keys_before: u64,
     /// Keys that this run has added.
     pub keys_added: u64,
+    /// Inputs that have grown since the run found them.
+    pub grown: Vec<Grown>,
     /// What is to be thought about.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -161,6 +164,7 @@ impl Report {
             already_committed: true,
             keys_before: 0,
             keys_added: 0,
+            grown: Vec::new(),
             warnings: Vec::new(),
         });
         report
@@ -171,6 +175,13 @@ impl Report {
     pub fn warnings(&self) -> Vec<String> {
         let Counts { foreign_crs, degenerate_rings, .. } = &self.total;
         let mut warnings: Vec<String> = self.store.iter().flat_map(|store| store.warnings.clone()).collect();
+        for Grown { source, read, bytes } in self.store.iter().flat_map(|store| &store.grown) {
+            let (read, appended) = (thousands(*read), thousands(bytes - read));
+            warnings.push(format!(
+                "{source}: has grown since the run found it; its first {read} bytes were read, {appended} are left for \
+                 another run"
+            ));
+        }
         if *foreign_crs > 0 {
             warnings.push(format!(
                 "{} events carry a `crs` member that is not WGS 84, and were keyed as they are; a protocol with \

@@ -21,6 +21,7 @@ use std::thread::available_parallelism;
 use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
+use serde::Serialize;
 
 use crate::LINE_BYTES_MAX;
 use crate::error::Error;
@@ -73,6 +74,17 @@ pub(crate) struct State {
     pub(crate) modified: i128,
 }
 
+/// An input that has grown since a run found it: what was appended is left for another run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Grown {
+    /// What messages call it.
+    pub source: String,
+    /// Bytes that were read of it, from its beginning.
+    pub read: u64,
+    /// Bytes that it had at the end.
+    pub bytes: u64,
+}
+
 impl Source {
     /// `None` for what is no regular file with a name.
     pub(crate) fn state(&self) -> Option<State> {
@@ -85,18 +97,30 @@ impl Source {
         path.map_or_else(|| self.name.clone(), |path| path.display().to_string())
     }
 
-    /// Fails if the file is no longer what it was when it was found. One that has grown is.
-    pub(crate) fn check_unchanged(&self) -> Result<(), Error> {
-        let (Some(path), Some(before)) = (&self.path, self.state()) else { return Ok(()) };
+    /// Fails if the file is no longer what it was when it was found. One that has grown still begins with that,
+    /// which is what was read of it.
+    pub(crate) fn check_unchanged(&self) -> Result<Option<Grown>, Error> {
+        let (Some(path), Some(before)) = (&self.path, self.state()) else { return Ok(None) };
         let metadata = fs::metadata(path).map_err(Error::io("read", &self.name))?;
         let now = State { bytes: metadata.len(), modified: modified(&metadata) };
-        if now.bytes < before.bytes || FileId::of(&metadata) != self.id {
+        if now.bytes < before.bytes {
             return Err(Error::Shrunk { source: self.name.clone() });
         }
-        if now.bytes == before.bytes && now.modified != before.modified {
+        let is_touched = now.bytes == before.bytes && now.modified != before.modified;
+        if is_touched || FileId::of(&metadata) != self.id {
             return Err(Error::Rewritten { source: self.name.clone() });
         }
-        Ok(())
+        let grown = Grown { source: self.name.clone(), read: before.bytes, bytes: now.bytes };
+        Ok((now.bytes > before.bytes).then_some(grown))
+    }
+
+    /// How many bytes are to be read of it, as it was opened: what is appended after it was found is left for another
+    /// run. Files of no length may have content all the same, as those of /proc do.
+    fn bytes_to_read(&self, opened: &fs::Metadata) -> u64 {
+        match (&self.path, self.bytes) {
+            (Some(_), Some(found)) if opened.len() > 0 => found,
+            _ => u64::MAX,
+        }
     }
 }
 
@@ -289,8 +313,10 @@ impl Reader {
             let (Some(path), Some(_)) = (&source.path, source.bytes) else { continue };
             if let Ok(file) = File::open(path)
                 && let Ok(Some(Format::Gzip | Format::Zstd)) = format_of(&file)
+                && let Ok(metadata) = file.metadata()
             {
-                self.begun.insert(index, stream::begin(file, &source.name, &self.meter));
+                let bytes = source.bytes_to_read(&metadata);
+                self.begun.insert(index, stream::begin(file, bytes, &source.name, &self.meter));
             }
         }
         self.looked_at = end;
@@ -309,16 +335,17 @@ impl Reader {
         if metadata.is_dir() {
             return Err(Error::Usage(format!("{}: a directory, where a file is expected", source.name)));
         }
-        // A file of no length may still have content, as those of /proc do.
-        if self.options.mmap && source.path.is_some() && metadata.is_file() && metadata.len() > 0 {
+        let bytes = source.bytes_to_read(&metadata);
+        let mapped = bytes.min(metadata.len());
+        if self.options.mmap && source.path.is_some() && metadata.is_file() && mapped > 0 {
             let format = format_of(&file).map_err(Error::io("read", &source.name))?;
             if format == Some(Format::Plain)
-                && let Some(mapped) = Mapped::new(file.try_clone().ok(), metadata.len())
+                && let Some(mapped) = Mapped::new(file.try_clone().ok(), mapped)
             {
                 return Ok(self.read_mapped(&mapped));
             }
         }
-        let blocks = stream::begin(file, &source.name, &self.meter);
+        let blocks = stream::begin(file, bytes, &source.name, &self.meter);
         stream::make_batches(self, &blocks)
     }
 

@@ -6,7 +6,7 @@
 //! slower than the workers, and cannot be shared out among threads, but several at once can.
 
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, BufReader, Cursor, Read, Take};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -35,10 +35,10 @@ pub(super) enum Block {
     Failed(Error),
 }
 
-/// Reads one input to its end, or as far as anybody listens, on a thread of its own.
-pub(super) fn begin(file: File, name: &str, meter: &Arc<Meter>) -> Receiver<Block> {
+/// Reads one input to its end or its first `bytes`, or as far as anybody listens, on a thread of its own.
+pub(super) fn begin(file: File, bytes: u64, name: &str, meter: &Arc<Meter>) -> Receiver<Block> {
     let (sender, blocks) = bounded(BLOCKS_WAITING);
-    let counted = Counted { file, meter: Arc::clone(meter) };
+    let counted = Counted { file: file.take(bytes), meter: Arc::clone(meter) };
     let name = name.to_owned();
     std::thread::spawn(move || {
         let end = match send_blocks(counted, &name, &sender) {
@@ -155,7 +155,7 @@ pub(super) fn make_batches(reader: &mut Reader, blocks: &Receiver<Block>) -> Res
 
 /// A file that counts what is read of it.
 struct Counted {
-    file: File,
+    file: Take<File>,
     meter: Arc<Meter>,
 }
 

@@ -10,7 +10,7 @@
 //! index:   where the keys with each value of the leading bits start
 //! ```
 //!
-//! Memory is 16 bytes a key and half a byte for the index; while several segments are merged, twice that.
+//! Memory is 16 bytes a key and half a byte to one for the index; while several segments are merged, twice that.
 
 use rayon::prelude::*;
 
@@ -28,7 +28,7 @@ pub struct Loaded {
     /// Big-endian, so that numbers are in the order of bytes. Sorted.
     keys: Vec<u128>,
     /// Where the keys of each bucket start; one more at the end.
-    starts: Vec<u32>,
+    starts: Vec<u64>,
     /// What is left of a key when this many bits are shifted out is its bucket.
     shift: u32,
 }
@@ -59,12 +59,12 @@ impl Loaded {
         let mut starts = Vec::with_capacity((1 << bits) + 1);
         let mut at = 0;
         for bucket in 0..1_u128 << bits {
-            starts.push(at as u32);
+            starts.push(at as u64);
             while at < keys.len() && bucket_of(keys[at], shift) as u128 == bucket {
                 at += 1;
             }
         }
-        starts.push(keys.len() as u32);
+        starts.push(keys.len() as u64);
         Self { keys, starts, shift }
     }
 

@@ -426,3 +426,69 @@ fn a_store_that_cannot_be_written_to_is_told() {
     // The superuser may write everywhere; a read-only mount is tried in `environment.rs`.
     assert!(!folder.path().join("a.out").exists());
 }
+
+/// A run of the night `a` over the given inputs, of which `pipe` is one: what `change` does comes between the
+/// start of the run and its end.
+fn night_with_a_change(folder: &Folder, inputs: &str, change: &str) -> ToolRun {
+    folder.shell(&format!(
+        "mkfifo pipe; firstseen dedup --store store --run-id a {inputs} -o a.out --report a.json & run=$!
+         exec 3> pipe; {change}; printf '{{\"id\":9}}\\n' >&3; exec 3>&-; wait $run"
+    ))
+}
+
+#[test]
+fn an_input_that_grows_is_read_as_far_as_it_was_there_and_told() {
+    // The pipe is opened before the file or after it, so that the file grows before it is opened or after that.
+    for inputs in ["a.in pipe", "pipe a.in", "--no-mmap pipe a.in", "--no-mmap a.in pipe", "pipe a.in.gz"] {
+        let folder = Folder::new();
+        folder.file("a.in", feed(&[1, 2, 1]));
+        folder.shell("gzip -k a.in").expect_code(0);
+        let name = if inputs.ends_with(".gz") { "a.in.gz" } else { "a.in" };
+        let bytes = folder.read(name).len();
+        let change = match name {
+            "a.in" => format!("printf '%s\\n' '{}' >> a.in", feed(&[7]).trim_end()),
+            _ => "printf '{\"id\":7}\\n' | gzip >> a.in.gz".to_owned(),
+        };
+        let run = night_with_a_change(&folder, inputs, &change).expect_code(0);
+        let told = format!("{name}: has grown since the run found it; its first {bytes} bytes were read, ");
+        assert!(run.stderr.contains(&told), "{inputs}: {}", run.stderr);
+        let mut ids = published(&folder, &["a"]);
+        ids.sort_unstable();
+        assert_eq!(ids, [1, 2, 9], "{inputs}");
+        let report: serde_json::Value = serde_json::from_slice(&folder.read("a.json")).unwrap();
+        let grown = &report["store"]["grown"][0];
+        assert_eq!((&grown["source"], &grown["read"]), (&name.into(), &bytes.into()), "{inputs}");
+        assert_eq!(grown["bytes"], folder.read(name).len(), "{inputs}");
+        let manifest = firstseen::store::info(&folder.path().join("store")).unwrap().manifest;
+        assert!(manifest.runs[0].inputs.iter().any(|input| input.bytes == Some(bytes as u64)), "{inputs}");
+        // What was appended is the next night's.
+        folder.shell(&format!("cp {name} b.in")).expect_code(0);
+        night(&folder, "b", &[]).expect_code(0);
+        assert_eq!(published(&folder, &["b"]), [7], "{inputs}");
+    }
+}
+
+#[test]
+fn an_input_that_shrinks_or_is_rewritten_or_replaced_fails_the_run() {
+    let changes = [
+        (": > a.in", "became shorter"),
+        ("cp a.in other && printf '{\"id\":8' | dd of=a.in conv=notrunc 2> dd.log", "was rewritten"),
+        ("cp a.in other && mv other a.in", "was rewritten"),
+        ("rm a.in", "a.in"),
+    ];
+    for (change, told) in changes {
+        for inputs in ["a.in pipe", "--no-mmap a.in pipe"] {
+            let folder = Folder::new();
+            folder.file("a.in", feed(&[1, 2, 1]));
+            let run = night_with_a_change(&folder, inputs, change);
+            run.expect_trouble(told);
+            assert!(!folder.path().join("a.out").exists(), "{change}");
+            // Nothing was claimed: the same events, as they were, are all published.
+            folder.file("a.in", feed(&[1, 2, 1]));
+            night(&folder, "again", &[]).expect_trouble("again.in");
+            folder.shell("cp a.in again.in").expect_code(0);
+            night(&folder, "again", &[]).expect_code(0);
+            assert_eq!(published(&folder, &["again"]), [1, 2], "{change}");
+        }
+    }
+}
