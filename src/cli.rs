@@ -84,6 +84,10 @@ pub(crate) enum StoreCommand {
         raw: bool,
     },
     /// Add keys, one a line in hexadecimal digits.
+    #[command(
+        after_help = "The keys are claimed at the time of the import: with --ttl, they are forgotten that long \
+                            after it."
+    )]
     Import {
         /// The store's folder; it is made if there is none.
         #[arg(value_name = "DIR")]
@@ -105,6 +109,11 @@ pub(crate) enum StoreCommand {
         ttl: Option<Duration>,
     },
     /// Make a store from what earlier runs have published.
+    #[command(
+        after_help = "The keys are claimed at the time of the rebuild: with --ttl, they are forgotten that long \
+                            after it. The store does not know the runs of before; a run whose output is there is \
+                            refused."
+    )]
     Rebuild {
         /// The folder of the new store.
         #[arg(value_name = "DIR")]

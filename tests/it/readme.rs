@@ -104,6 +104,33 @@ fn no_other_kind_of_block_hides_shell_commands() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn the_nightly_job_is_the_one_that_is_shown_and_its_service_runs_it() {
+    let page = fs::read_to_string(root().join("docs/nightly.md")).unwrap();
+    let shown = blocks(&page, "text");
+    for name in ["nightly.sh", "firstseen-nightly.service", "firstseen-nightly.timer"] {
+        let file = fs::read_to_string(root().join("examples").join(name)).unwrap();
+        assert!(shown.iter().any(|block| *block == file.trim_end()), "{name}");
+    }
+    let service = fs::read_to_string(root().join("examples/firstseen-nightly.service")).unwrap();
+    let command = service.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
+    let folder = Folder::new();
+    let script = root().join("examples/nightly.sh").display().to_string();
+    let command = command.replace("/usr/local/lib/firstseen/nightly.sh", &format!("'{script}'"));
+    assert!(command.contains(&script), "{command}");
+    // Yesterday may become the day before while this runs.
+    for day in ["-1 day", "now"] {
+        let feed =
+            format!("printf '{{\"id\":1}}\\n{{\"id\":1}}\\n' | gzip > in/$(date -u -d '{day}' +%F).jsonl.gz");
+        folder.shell(&format!("mkdir -p in; {feed}")).expect_code(0);
+    }
+    for _ in 0..2 {
+        folder.shell(&command).expect_code(0);
+    }
+    assert_eq!(folder.shell("cat out/*.jsonl").expect_code(0).stdout, b"{\"id\":1}\n");
+}
+
+#[test]
 fn every_option_is_in_the_readme() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     for command in ["dedup", "key"] {
