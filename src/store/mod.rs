@@ -6,31 +6,42 @@
 //! has either happened, output included, or not.
 
 pub mod disk;
-mod loaded;
-mod lock;
-mod maintain;
+
 mod manifest;
+
+mod lock;
+
 mod segment;
+
+mod loaded;
+
+mod published;
+
+mod inspect;
+
+mod maintain;
 
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use blake2b_simd::blake2b;
-use twox_hash::xxhash3_128;
 
 use crate::error::Error;
 use crate::key::ShortKey;
 use crate::protocol::Protocol;
 use crate::report::ProtocolReport;
-use disk::{Disk, ReadAt};
+use disk::Disk;
+pub use inspect::{KeyFormat, StoreInfo, Verified, export, info, verify};
+pub(crate) use inspect::{now, time_text};
 pub use loaded::Loaded;
 use lock::{Holder, Lock};
-pub use maintain::{KeyFormat, StoreInfo, Verified, export, info, open, open_or_create, verify};
-pub(crate) use maintain::{now, time_text};
+pub use maintain::{open, open_or_create};
 pub(crate) use manifest::hex;
 pub use manifest::{Consumed, KnownProtocol, Listed, Manifest, Published, Run};
 use manifest::{Uncommitted, unhex};
+use published::publish;
+pub(crate) use published::verify_output;
 use segment::{Header, Segment, Written};
 
 /// A clock this far ahead of the last run is more likely wrong than right: 366 days.
@@ -96,7 +107,7 @@ impl<'a> Session<'a> {
             Some(manifest) => manifest,
             None => create(disk, folder)?,
         };
-        let id = maintain::store_id(&manifest, folder)?;
+        let id = inspect::store_id(&manifest, folder)?;
         let is_clock_plausible =
             trust_clock || manifest.clock == 0 || now.saturating_sub(manifest.clock) <= CLOCK_AHEAD_MAX;
         let time = if is_clock_plausible { now.max(manifest.clock) } else { manifest.clock };
@@ -299,60 +310,6 @@ fn create(disk: &dyn Disk, folder: &Path) -> Result<Manifest, Error> {
     let mut manifest = Manifest::new(id);
     manifest.write(disk, folder).map_err(Uncommitted::into_error)?;
     Ok(manifest)
-}
-
-/// Brings a committed output to its name, or finds it there.
-fn publish(disk: &dyn Disk, output: &Published, run: &str) -> Result<(), Error> {
-    let Published { path, temporary, .. } = output;
-    match disk.open(temporary) {
-        Ok(file) => {
-            check_output(&*file, output, temporary, run)?;
-            drop(file);
-            disk.rename(temporary, path)
-                .map_err(Error::io("rename a file to", path.display().to_string()))?;
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => verify_output(disk, output, run)?,
-        Err(error) => return Err(Error::io("read", temporary.display().to_string())(error)),
-    }
-    let folder = crate::publish::folder_of(path);
-    disk.sync_folder(folder).map_err(Error::io("bring to disk", folder.display().to_string()))
-}
-
-/// Checks that an output stands under its name, as its run wrote it.
-pub(crate) fn verify_output(disk: &dyn Disk, output: &Published, run: &str) -> Result<(), Error> {
-    let path = &output.path;
-    match disk.open(path) {
-        Ok(file) => check_output(&*file, output, path, run),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Error::OutputLost {
-            path: path.display().to_string(),
-            run: run.to_owned(),
-            reason: "it is missing".to_owned(),
-        }),
-        Err(error) => Err(Error::io("read", path.display().to_string())(error)),
-    }
-}
-
-fn check_output(file: &dyn ReadAt, output: &Published, path: &Path, run: &str) -> Result<(), Error> {
-    let lost =
-        |reason: String| Error::OutputLost { path: path.display().to_string(), run: run.to_owned(), reason };
-    let read = |error| Error::io("read", path.display().to_string())(error);
-    let length = file.length().map_err(read)?;
-    if length != output.bytes {
-        return Err(lost(format!("it has {length} bytes, where {} were written", output.bytes)));
-    }
-    let mut checksum = xxhash3_128::Hasher::new();
-    let mut buffer = vec![0; 1 << 20];
-    let mut at = 0;
-    while at < length {
-        let part = &mut buffer[..(length - at).min(1 << 20) as usize];
-        file.read_exact_at(part, at).map_err(read)?;
-        checksum.write(part);
-        at += part.len() as u64;
-    }
-    match format!("{:032x}", checksum.finish_128()) == output.checksum {
-        true => Ok(()),
-        false => Err(lost("its bytes are not those that were written".to_owned())),
-    }
 }
 
 /// Notes that a protocol has been used.
