@@ -111,6 +111,11 @@ fn run(config: &Config, product: Product, meter: &Arc<Meter>) -> Result<Report, 
 
     let Stages { tally, emissions, seen, .. } = stages;
     drop(emissions);
+    // The writer may still have something to write.
+    let keys: Vec<_> = match &store {
+        Some(_) if outcome.is_ok() => pool.install(|| seen.into_iter().map(Seen::into_claimed).collect()),
+        _ => Vec::new(),
+    };
     // What kept the writer from writing comes before what followed from it.
     let mut outputs = thread.join().unwrap_or(Err(Error::ThreadLost("writing")))?;
     outcome?;
@@ -122,7 +127,6 @@ fn run(config: &Config, product: Product, meter: &Arc<Meter>) -> Result<Report, 
             outputs.publish()?;
         }
         Some(store) => {
-            let keys: Vec<_> = pool.install(|| seen.into_iter().map(Seen::into_claimed).collect());
             report.store = Some(store.report(&keys, &sources)?);
             outputs.write_report(&report)?;
             store.commit(keys, &sources, &report.total, outputs)?;

@@ -40,8 +40,8 @@ pub use maintain::{open, open_or_create};
 pub(crate) use manifest::hex;
 pub use manifest::{Consumed, KnownProtocol, Listed, Manifest, Published, Run};
 use manifest::{Uncommitted, unhex};
-use published::publish;
 pub(crate) use published::verify_output;
+use published::{Writer, publish};
 use segment::{Header, Segment, Written};
 
 /// A clock this far ahead of the last run is more likely wrong than right: 366 days.
@@ -113,7 +113,7 @@ impl<'a> Session<'a> {
         let time = if is_clock_plausible { now.max(manifest.clock) } else { manifest.clock };
         let folder = folder.to_owned();
         let mut session = Self { disk, folder, id, manifest, _lock: None, time, is_clock_plausible };
-        session.publish_committed()?;
+        session.publish_committed(Writer::Before)?;
         session.remove_rest()?;
         Ok(session)
     }
@@ -183,7 +183,7 @@ impl<'a> Session<'a> {
             Err(Uncommitted::Before(error)) => return Err(CommitError::Nothing(error)),
             Err(Uncommitted::Unknown(error)) => return Err(CommitError::Unfinished(error)),
         }
-        self.publish_committed().map_err(CommitError::Unfinished)
+        self.publish_committed(Writer::Own).map_err(CommitError::Unfinished)
     }
 
     /// Writes the segments, and brings all names to disk that the manifest is to count on.
@@ -250,11 +250,11 @@ impl<'a> Session<'a> {
 
     /// Publishes the outputs of runs that are committed, if there are any that are not, and says so in the
     /// manifest.
-    fn publish_committed(&mut self) -> Result<(), Error> {
+    fn publish_committed(&mut self, writer: Writer) -> Result<(), Error> {
         let mut is_changed = false;
         for run in self.manifest.runs.iter_mut().filter(|run| !run.published) {
             for output in &run.outputs {
-                publish(self.disk, output, &run.id)?;
+                publish(self.disk, output, &run.id, writer)?;
             }
             run.published = true;
             is_changed = true;

@@ -9,12 +9,24 @@ use super::disk::{Disk, ReadAt};
 use super::manifest::Published;
 use crate::error::Error;
 
+/// Whose work an output is.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Writer {
+    /// This run's, which has just brought it to disk: its length is all there is to check.
+    Own,
+    /// That of a run before, which did not get to its end.
+    Before,
+}
+
 /// Brings a committed output to its name, or finds it there.
-pub(super) fn publish(disk: &dyn Disk, output: &Published, run: &str) -> Result<(), Error> {
+pub(super) fn publish(disk: &dyn Disk, output: &Published, run: &str, writer: Writer) -> Result<(), Error> {
     let Published { path, temporary, .. } = output;
     match disk.open(temporary) {
         Ok(file) => {
-            check_output(&*file, output, temporary, run)?;
+            match writer {
+                Writer::Own => check_length(&*file, output, temporary, run)?,
+                Writer::Before => check_output(&*file, output, temporary, run)?,
+            }
             drop(file);
             disk.rename(temporary, path)
                 .map_err(Error::io("rename a file to", path.display().to_string()))?;
@@ -31,34 +43,38 @@ pub(crate) fn verify_output(disk: &dyn Disk, output: &Published, run: &str) -> R
     let path = &output.path;
     match disk.open(path) {
         Ok(file) => check_output(&*file, output, path, run),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Error::OutputLost {
-            path: path.display().to_string(),
-            run: run.to_owned(),
-            reason: "it is missing".to_owned(),
-        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(lost(path, run, "it is missing".to_owned()))
+        }
         Err(error) => Err(Error::io("read", path.display().to_string())(error)),
     }
 }
 
-fn check_output(file: &dyn ReadAt, output: &Published, path: &Path, run: &str) -> Result<(), Error> {
-    let lost =
-        |reason: String| Error::OutputLost { path: path.display().to_string(), run: run.to_owned(), reason };
-    let read = |error| Error::io("read", path.display().to_string())(error);
-    let length = file.length().map_err(read)?;
-    if length != output.bytes {
-        return Err(lost(format!("it has {length} bytes, where {} were written", output.bytes)));
+fn check_length(file: &dyn ReadAt, output: &Published, path: &Path, run: &str) -> Result<(), Error> {
+    let length = file.length().map_err(Error::io("read", path.display().to_string()))?;
+    match length == output.bytes {
+        true => Ok(()),
+        false => Err(lost(path, run, format!("it has {length} bytes, where {} were written", output.bytes))),
     }
+}
+
+fn check_output(file: &dyn ReadAt, output: &Published, path: &Path, run: &str) -> Result<(), Error> {
+    check_length(file, output, path, run)?;
     let mut checksum = xxhash3_128::Hasher::new();
     let mut buffer = vec![0; 1 << 20];
     let mut at = 0;
-    while at < length {
-        let part = &mut buffer[..(length - at).min(1 << 20) as usize];
-        file.read_exact_at(part, at).map_err(read)?;
+    while at < output.bytes {
+        let part = &mut buffer[..(output.bytes - at).min(1 << 20) as usize];
+        file.read_exact_at(part, at).map_err(Error::io("read", path.display().to_string()))?;
         checksum.write(part);
         at += part.len() as u64;
     }
     match format!("{:032x}", checksum.finish_128()) == output.checksum {
         true => Ok(()),
-        false => Err(lost("its bytes are not those that were written".to_owned())),
+        false => Err(lost(path, run, "its bytes are not those that were written".to_owned())),
     }
+}
+
+fn lost(path: &Path, run: &str, reason: String) -> Error {
+    Error::OutputLost { path: path.display().to_string(), run: run.to_owned(), reason }
 }
