@@ -90,30 +90,13 @@ impl Seen {
 
 impl Seen {
     /// The keys that were claimed here, sorted.
-    ///
-    /// They are uniform: their leading byte cuts them into parts of about the same number, which are sorted side by
-    /// side, each of them in a cache nearby.
     pub(crate) fn into_claimed(self) -> Vec<ShortKey> {
-        let keys: Vec<ShortKey> = self.map.into_iter().map(|(key, ())| key).collect();
-        let mut counts = [0; 256];
-        keys.iter().for_each(|key| counts[usize::from(key[0])] += 1);
-        let mut sorted = vec![[0; 16]; keys.len()];
-        let mut parts = Vec::with_capacity(counts.len());
-        let mut rest = &mut sorted[..];
-        for count in counts {
-            let (part, after) = rest.split_at_mut(count);
-            parts.push(part);
-            rest = after;
-        }
-        let mut filled = [0; 256];
-        for key in keys {
-            let place = &mut filled[usize::from(key[0])];
-            parts[usize::from(key[0])][*place] = key;
-            *place += 1;
-        }
+        // Allocated once, and sorted where it stands: fresh memory costs more than the sorting.
+        let mut keys = Vec::with_capacity(self.map.len());
+        keys.extend(self.map.into_iter().map(|(key, ())| key));
         // Compared as one number each, which is the order of bytes.
-        parts.into_par_iter().for_each(|part| part.sort_unstable_by_key(|key| u128::from_be_bytes(*key)));
-        sorted
+        keys.par_sort_unstable_by_key(|key| u128::from_be_bytes(*key));
+        keys
     }
 }
 
