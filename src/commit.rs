@@ -10,11 +10,11 @@ use crate::input::Source;
 use crate::key::ShortKey;
 use crate::output::target_of;
 use crate::protocol::Protocol;
-use crate::publish::tagged;
+use crate::publish::{folder_of, tagged};
 use crate::report::{Counts, ProtocolReport, StoreReport};
 use crate::store::disk::RealDisk;
 use crate::store::{
-    CommitError, Consumed, Loaded, Published, Run, Session, check_protocols, hex, now, run_digest,
+    CommitError, Consumed, Loaded, Manifest, Published, Run, Session, check_protocols, hex, now, run_digest,
     verify_output,
 };
 use crate::writer::Outputs;
@@ -40,6 +40,7 @@ impl StoreRun {
     /// Opens the store, and finds out whether there is something to do.
     pub(crate) fn begin(store: &StoreConfig, config: &Config, sources: &[Source]) -> Result<Begun, Error> {
         let output = output_path(config)?;
+        check_places(config, &store.folder)?;
         let ttl = store.ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
         let id = match &store.run_id {
             Some(id) => id.clone(),
@@ -61,17 +62,8 @@ impl StoreRun {
             return Ok(Begun::Committed(Box::new(run.clone())));
         }
         check_protocols(session.manifest(), &store.folder, &protocols.iter().collect::<Vec<_>>())?;
-        if let Some(output) = output.filter(|output| output.exists() && !store.force) {
-            let name = output.display();
-            let owner = session
-                .manifest()
-                .runs
-                .iter()
-                .find(|run| run.outputs.iter().any(|other| other.path == output));
-            let owner = owner.map_or("no run of this store".to_owned(), |run| format!("run `{}`", run.id));
-            return Err(Error::Usage(format!(
-                "{name}: exists, and is the output of {owner}; --force replaces it"
-            )));
+        if !store.force {
+            check_owners(config, session.manifest())?;
         }
         Ok(Begun::Started(Box::new(Self {
             session,
@@ -179,6 +171,52 @@ fn output_path(config: &Config) -> Result<Option<PathBuf>, Error> {
     }
 }
 
+/// The files that a run is to write: events, duplicates, rejected lines, report.
+fn outputs(config: &Config) -> [Option<&PathBuf>; 4] {
+    let [events, duplicates] =
+        [&config.output, &config.duplicates].map(|path| path.as_ref().filter(|_| !config.dry_run));
+    [events, duplicates, config.rejects.as_ref(), config.report.as_ref()]
+}
+
+/// Refuses places where an output could not be committed: the store's own folder, where what no manifest names is
+/// removed, and names that a manifest cannot hold.
+fn check_places(config: &Config, store: &Path) -> Result<(), Error> {
+    let canonical = |folder: &Path| std::fs::canonicalize(folder).ok();
+    for path in outputs(config).into_iter().flatten() {
+        let Some(target) = target_of(path)? else { continue };
+        let name = path.display();
+        if target.to_str().is_none() {
+            return Err(Error::Usage(format!(
+                "{name}: a store takes names in UTF-8 only; give it another one"
+            )));
+        }
+        if canonical(store).is_some_and(|store| canonical(folder_of(&target)) == Some(store)) {
+            return Err(Error::Usage(format!("{name}: a store has its folder for itself; write elsewhere")));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to replace what another run has published, and events of whatever origin.
+fn check_owners(config: &Config, manifest: &Manifest) -> Result<(), Error> {
+    for (place, path) in outputs(config).into_iter().enumerate() {
+        let target = path.map(|path| target_of(path)).transpose()?.flatten();
+        let Some(target) = target.filter(|target| target.exists()) else { continue };
+        let is_of = |run: &&Run| run.outputs.iter().any(|other| other.path == target);
+        let owner = match manifest.runs.iter().find(is_of) {
+            Some(run) => format!("run `{}`", run.id),
+            // Rejected lines and reports of no run may be written anew, as without a store.
+            None if place >= 2 => continue,
+            None => "no run of this store".to_owned(),
+        };
+        let name = target.display();
+        return Err(Error::Usage(format!(
+            "{name}: exists, and is the output of {owner}; --force replaces it"
+        )));
+    }
+    Ok(())
+}
+
 /// A name that the same run has again: of the same inputs, output and settings.
 fn derived_id(
     config: &Config,
@@ -231,7 +269,12 @@ fn check_same(
 
 /// What is read of an input: of a file, as much as it had when it was found.
 fn consumed(source: &Source) -> Consumed {
-    Consumed { source: source.absolute(), bytes: source.state().map(|state| state.bytes) }
+    let state = source.state();
+    Consumed {
+        source: source.absolute(),
+        bytes: state.map(|state| state.bytes),
+        modified: state.and_then(|state| i64::try_from(state.modified).ok()),
+    }
 }
 
 /// What has become of a failed commit.

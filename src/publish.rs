@@ -4,12 +4,15 @@
 //! `.tmp`, so that no run takes it for an input. All temporaries of the process are listed, so
 //! that a signal can remove them.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use twox_hash::XxHash3_64;
 
 use crate::error::Error;
 
@@ -66,18 +69,26 @@ impl Temporary {
     }
 }
 
+/// What the names of temporaries begin with whose targets have long names.
+const ANONYMOUS: &str = ".firstseen.";
+
 /// What the names of temporaries begin with.
 fn prefix(target: &Path) -> io::Result<OsString> {
     let mut prefix = OsString::from(".");
     prefix.push(target.file_name().ok_or(io::ErrorKind::InvalidInput)?);
     prefix.push(".");
     // Of a name at its longest there is no room for more; the end of it is not needed.
-    Ok(if prefix.len() > 200 { ".firstseen.".into() } else { prefix })
+    Ok(if prefix.len() > 200 { ANONYMOUS.into() } else { prefix })
 }
 
 /// The temporary of `target` that has a tag in place of something random.
 pub(crate) fn tagged(target: &Path, tag: &str) -> io::Result<PathBuf> {
     let mut name = prefix(target)?;
+    if name == OsStr::new(ANONYMOUS) {
+        // Two long names are to have two temporaries.
+        let whole = target.file_name().unwrap_or_default().as_bytes();
+        name.push(format!("{:016x}.", XxHash3_64::oneshot(whole)));
+    }
     name.push(tag);
     name.push(".tmp");
     Ok(folder_of(target).join(name))

@@ -91,9 +91,19 @@ impl StoreInfo {
             .iter()
             .filter(|other| other.since > old.since)
             .min_by_key(|new| new.since)?;
+        let mut runs = self.manifest.runs.iter().filter(|run| run.time >= newer.since);
         let last = self.manifest.runs.last()?;
-        Some(match last.ttl {
-            None => format!("needed for events from before {}: no run forgets keys", time_text(newer.since)),
+        // The keys of what a run is under are needed, however old they are.
+        if last.protocols.first().is_some_and(|used| used.fingerprint == old.fingerprint) {
+            return None;
+        }
+        // The longest time that a run since then has looked back. `None` if one has forgotten nothing.
+        let longest = runs.try_fold(0, |longest: u64, run| Some(longest.max(run.ttl?)));
+        Some(match longest {
+            None => format!(
+                "needed for events from before {}: not every run forgets keys",
+                time_text(newer.since)
+            ),
             Some(ttl) if newer.since.saturating_add(ttl) <= self.manifest.clock => {
                 "can be dropped".to_owned()
             }

@@ -100,6 +100,9 @@ pub struct Consumed {
     pub source: String,
     /// Its length on disk as far as it was read, where that is known.
     pub bytes: Option<u64>,
+    /// When it had been modified, in nanoseconds since 1970, where that is known.
+    #[serde(default)]
+    pub modified: Option<i64>,
 }
 
 /// An output of a run.

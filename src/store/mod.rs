@@ -273,8 +273,13 @@ impl<'a> Session<'a> {
             }
             _ => Ok(()),
         };
+        // A lock that is damaged must not name files of other kinds.
+        let is_temporary = |path: &&PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with('.') && name.ends_with(".tmp")
+        };
         let left = lock::last_holder(self.disk, &self.folder).temporaries;
-        left.iter().try_for_each(|path| remove(path))?;
+        left.iter().filter(is_temporary).try_for_each(|path| remove(path))?;
         let names =
             self.disk.list(&self.folder).map_err(Error::io("read", self.folder.display().to_string()))?;
         let listed: BTreeSet<PathBuf> =

@@ -118,8 +118,8 @@ fn the_nightly_job_is_the_one_that_is_shown_and_its_service_runs_it() {
     let script = root().join("examples/nightly.sh").display().to_string();
     let command = command.replace("/usr/local/lib/firstseen/nightly.sh", &format!("'{script}'"));
     assert!(command.contains(&script), "{command}");
-    // Yesterday may become the day before while this runs.
-    for day in ["-1 day", "now"] {
+    // Two days were missed, one before the other; today may be over while this runs.
+    for day in ["-3 day", "-2 day"] {
         let feed =
             format!("printf '{{\"id\":1}}\\n{{\"id\":1}}\\n' | gzip > in/$(date -u -d '{day}' +%F).jsonl.gz");
         folder.shell(&format!("mkdir -p in; {feed}")).expect_code(0);
@@ -128,6 +128,7 @@ fn the_nightly_job_is_the_one_that_is_shown_and_its_service_runs_it() {
         folder.shell(&command).expect_code(0);
     }
     assert_eq!(folder.shell("cat out/*.jsonl").expect_code(0).stdout, b"{\"id\":1}\n");
+    assert_eq!(folder.shell("ls out | wc -l").expect_code(0).stdout.trim_ascii(), b"2");
 }
 
 #[test]
