@@ -85,7 +85,7 @@ pub(crate) enum StoreCommand {
     },
     /// Add keys, one a line in hexadecimal digits.
     #[command(
-        after_help = "The keys are claimed at the time of the import: with --ttl, they are forgotten that long \
+        after_help = "Keys that the store has keep their claims; the others are claimed at the time of the import: with --ttl, they are forgotten that long \
                             after it."
     )]
     Import {

@@ -254,7 +254,7 @@ fn check_same(
     };
     let differs = if !same(&run.protocols, &used) {
         "under another protocol"
-    } else if output != run.outputs.last().map(|output| output.path.as_path()) {
+    } else if output.is_some() && output != run.outputs.last().map(|output| output.path.as_path()) {
         "with another output"
     } else if sources.iter().map(consumed).ne(run.inputs.iter().cloned()) {
         "with other inputs, or they have changed since"

@@ -184,7 +184,11 @@ fn run_store(command: &StoreCommand) -> Result<(), Error> {
         }
         StoreCommand::Compact { folder, ttl } => {
             let ttl = ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
-            let (before, after) = store::open(folder)?.compact(ttl)?;
+            let mut session = store::open(folder)?;
+            if ttl.is_some() && !session.is_clock_plausible() {
+                warn(&["the clock is more than a year ahead of the last run: no key is dropped".to_owned()]);
+            }
+            let (before, after) = session.compact(ttl)?;
             print(&format!("{} keys, {} before\n", counted(after), counted(before)))
         }
         StoreCommand::Rebuild { folder, from, protocol } => {

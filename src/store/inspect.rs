@@ -1,7 +1,7 @@
 //! Looking into a store: what is in it, whether it is whole, and its keys.
 
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -162,8 +162,25 @@ impl fmt::Display for StoreInfo {
 ///
 /// [`Error::Damaged`] or [`Error::OutputLost`] for the first thing that is wrong.
 pub fn verify(folder: &Path, outputs: bool) -> Result<Verified, Error> {
-    let manifest = read(folder)?;
-    let id = store_id(&manifest, folder)?;
+    reading(folder, |manifest| verify_listed(folder, manifest, outputs))
+}
+
+/// Reads what a manifest lists, without the lock. If something is not there because a run has replaced the manifest
+/// meanwhile, it is done again.
+fn reading<T>(folder: &Path, read_listed: impl Fn(&Manifest) -> Result<T, Error>) -> Result<T, Error> {
+    let mut manifest = read(folder)?;
+    loop {
+        let result = read_listed(&manifest);
+        let now = read(folder)?;
+        if result.is_ok() || now == manifest {
+            return result;
+        }
+        manifest = now;
+    }
+}
+
+fn verify_listed(folder: &Path, manifest: &Manifest, outputs: bool) -> Result<Verified, Error> {
+    let id = store_id(manifest, folder)?;
     let mut verified = Verified::default();
     for listed in &manifest.segments {
         open_segment(&RealDisk, folder, id, listed)?.verify()?;
@@ -194,9 +211,14 @@ pub(super) fn store_id(manifest: &Manifest, folder: &Path) -> Result<[u8; 16], E
 ///
 /// [`Error::Damaged`], [`Error::Io`], and [`Error::Usage`] if the store has no keys of it.
 pub fn export(folder: &Path, protocol: &str, format: KeyFormat, out: &mut dyn Write) -> Result<u64, Error> {
-    let manifest = read(folder)?;
-    let known = find_protocol(&manifest, protocol, folder)?;
-    let keys = merged(&RealDisk, folder, &manifest, &known.fingerprint, None)?;
+    let keys = reading(folder, |manifest| {
+        let known = find_protocol(manifest, protocol, folder)?;
+        merged(&RealDisk, folder, manifest, &known.fingerprint, None)
+    })?;
+    let write = |text: &[u8], out: &mut dyn Write| match out.write_all(text) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Error::BrokenPipe),
+        result => result.map_err(Error::io("write", "keys")),
+    };
     let mut text = Vec::new();
     for (key, claimed) in &keys {
         match format {
@@ -207,11 +229,11 @@ pub fn export(folder: &Path, protocol: &str, format: KeyFormat, out: &mut dyn Wr
             }
         }
         if text.len() > 1 << 20 {
-            out.write_all(&text).map_err(Error::io("write", "keys"))?;
+            write(&text, out)?;
             text.clear();
         }
     }
-    out.write_all(&text).map_err(Error::io("write", "keys"))?;
+    write(&text, out)?;
     Ok(keys.len() as u64)
 }
 

@@ -39,7 +39,7 @@ impl Session<'_> {
     }
 
     /// Adds keys, read from text: a key a line in hexadecimal digits, with the protocol's prefix or without; a tab and
-    /// what follows do not count. Returns how many lines there were, and how many keys are new.
+    /// what follows do not count. A key that the store has keeps its claim. Returns how many lines there were, and how many keys are new.
     ///
     /// # Errors
     ///
@@ -176,7 +176,7 @@ fn parse_key(digits: &str, protocol: &Protocol) -> Result<ShortKey, String> {
 /// As [`Session::open`], and [`Error::Usage`] if there is none.
 pub fn open(folder: &Path) -> Result<Session<'static>, Error> {
     match Manifest::path(folder).exists() {
-        true => Session::open(&RealDisk, folder, now(), false),
+        true => open_or_create(folder),
         false => Err(Error::Usage(format!("{}: there is no store", folder.display()))),
     }
 }
@@ -187,5 +187,7 @@ pub fn open(folder: &Path) -> Result<Session<'static>, Error> {
 ///
 /// As [`Session::open`].
 pub fn open_or_create(folder: &Path) -> Result<Session<'static>, Error> {
-    Session::open(&RealDisk, folder, now(), false)
+    let session = Session::open(&RealDisk, folder, now(), false)?;
+    session.announce("of `firstseen store`", Vec::new())?;
+    Ok(session)
 }

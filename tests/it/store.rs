@@ -4,13 +4,14 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use firstseen::Protocol;
 use firstseen::ProtocolReport;
 use firstseen::store::disk::RealDisk;
-use firstseen::store::{Run, Session};
+use firstseen::store::{KeyFormat, Run, Session};
 
 use crate::tool::{Folder, Run as ToolRun};
 
@@ -577,4 +578,41 @@ fn the_protocol_in_use_is_not_called_droppable() {
     folder.run(&["store", "drop-protocol", "store", "geojson-v1"]).expect_code(0);
     night(&folder, "d", &both).expect_code(0);
     assert!(!info().contains("dropped"), "{}", info());
+}
+
+#[test]
+fn reading_without_the_lock_sees_one_state_of_the_store() {
+    let folder = Folder::new();
+    folder.file("a.in", feed(&[1, 2]));
+    night(&folder, "a", &[]).expect_code(0);
+    let store = folder.path().join("store");
+    let compacted = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..100 {
+                firstseen::store::open(&store).unwrap().compact(None).unwrap();
+            }
+            compacted.store(true, Ordering::Relaxed);
+        });
+        while !compacted.load(Ordering::Relaxed) {
+            assert_eq!(firstseen::store::verify(&store, true).unwrap().keys, 2);
+            let mut keys = Vec::new();
+            firstseen::store::export(&store, "geojson-v1", KeyFormat::Raw, &mut keys).unwrap();
+            assert_eq!(keys.len(), 32);
+        }
+    });
+}
+
+#[test]
+fn a_dry_run_of_a_committed_run_and_an_export_that_nobody_reads_are_well() {
+    let folder = Folder::new();
+    folder.file("a.in", feed(&(0..50_000).collect::<Vec<_>>()));
+    night(&folder, "a", &[]).expect_code(0);
+    folder
+        .run(&["dedup", "--store", "store", "--run-id", "a", "--dry-run", "a.in", "-o", "a.out"])
+        .expect_code(0);
+    let cut = folder.shell("(firstseen store export store; echo $? >&3) 3> code | head -n 1");
+    assert_eq!((cut.stdout.len(), cut.stderr.as_str()), (33, ""));
+    folder.shell("(firstseen key a.in; echo $? >&3) 3> other | head -n 1").expect_code(0);
+    assert_eq!(folder.read("code"), folder.read("other"));
 }
