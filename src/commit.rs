@@ -34,6 +34,8 @@ pub(crate) struct StoreRun {
     protocols: Vec<Protocol>,
     is_dry: bool,
     keys_before: u64,
+    /// Of each input, how it began and ended.
+    edges: Vec<Option<u64>>,
 }
 
 impl StoreRun {
@@ -72,6 +74,7 @@ impl StoreRun {
             protocols,
             is_dry: config.dry_run && !store.adopt,
             keys_before: 0,
+            edges: sources.iter().map(Source::edges).collect(),
         })))
     }
 
@@ -95,7 +98,9 @@ impl StoreRun {
 
     /// What is to be told. Fails if an input is no longer what the run has read.
     pub(crate) fn report(&self, keys: &[Vec<ShortKey>], sources: &[Source]) -> Result<StoreReport, Error> {
-        let grown = sources.iter().map(Source::check_unchanged).collect::<Result<Vec<_>, _>>()?;
+        let inputs = sources.iter().zip(&self.edges);
+        let grown =
+            inputs.map(|(source, edges)| source.check_unchanged(*edges)).collect::<Result<Vec<_>, _>>()?;
         Ok(StoreReport {
             run: self.id.clone(),
             time: self.session.time(),

@@ -22,6 +22,7 @@ use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use serde::Serialize;
+use twox_hash::XxHash3_64;
 
 use crate::LINE_BYTES_MAX;
 use crate::error::Error;
@@ -35,6 +36,9 @@ const BATCHES_WAITING: usize = 2;
 
 /// So many compressed files are decompressed at a time at most, or as many as there are cores.
 const FILES_AT_ONCE_MAX: usize = 8;
+
+/// How much of a file is looked at, at its beginning and at its end, to see whether it has been rewritten.
+const EDGE_BYTES: u64 = 64 << 10;
 
 /// The endings of a directory's files that are inputs, each also with `.gz` or `.zst`.
 const ENDINGS: [&str; 4] = [".jsonl", ".ndjson", ".geojsonl", ".json"];
@@ -97,16 +101,32 @@ impl Source {
         path.map_or_else(|| self.name.clone(), |path| path.display().to_string())
     }
 
-    /// Fails if the file is no longer what it was when it was found. One that has grown still begins with that,
-    /// which is what was read of it.
-    pub(crate) fn check_unchanged(&self) -> Result<Option<Grown>, Error> {
+    /// A checksum of the first and the last bytes of the file as long as it was when it was found. `None` of what is
+    /// no regular file, or cannot be read.
+    pub(crate) fn edges(&self) -> Option<u64> {
+        let (path, bytes) = (self.path.as_ref()?, self.state()?.bytes);
+        let file = File::open(path).ok()?;
+        let length = bytes.min(EDGE_BYTES);
+        let mut edges = vec![0; 2 * length as usize];
+        let (first, last) = edges.split_at_mut(length as usize);
+        file.read_exact_at(first, 0).ok()?;
+        file.read_exact_at(last, bytes - length).ok()?;
+        Some(XxHash3_64::oneshot(&edges))
+    }
+
+    /// Fails if the file is no longer what it was when it was found and had those `edges`. One that has grown still
+    /// begins with that, which is what was read of it.
+    pub(crate) fn check_unchanged(&self, edges: Option<u64>) -> Result<Option<Grown>, Error> {
         let (Some(path), Some(before)) = (&self.path, self.state()) else { return Ok(None) };
         let metadata = fs::metadata(path).map_err(Error::io("read", &self.name))?;
         let now = State { bytes: metadata.len(), modified: modified(&metadata) };
         if now.bytes < before.bytes {
             return Err(Error::Shrunk { source: self.name.clone() });
         }
-        let is_touched = now.bytes == before.bytes && now.modified != before.modified;
+        let is_touched = match now.bytes == before.bytes {
+            true => now.modified != before.modified,
+            false => self.edges() != edges,
+        };
         if is_touched || FileId::of(&metadata) != self.id {
             return Err(Error::Rewritten { source: self.name.clone() });
         }

@@ -478,6 +478,8 @@ fn an_input_that_shrinks_or_is_rewritten_or_replaced_fails_the_run() {
         (": > a.in", "became shorter"),
         ("cp a.in other && printf '{\"id\":8' | dd of=a.in conv=notrunc 2> dd.log", "was rewritten"),
         ("cp a.in other && mv other a.in", "was rewritten"),
+        // Longer than before, but not the same and more.
+        ("printf '{\"id\":%d}\\n' 31 32 33 34 35 36 37 38 39 40 41 42 43 44 > a.in", "was rewritten"),
         ("rm a.in", "a.in"),
     ];
     for (change, told) in changes {
