@@ -113,7 +113,11 @@ fn read_whole(segment: &Segment) -> Result<Vec<u128>, Error> {
             }
         })
     })?;
-    Ok(keys)
+    let mut starts = (BLOCK_RECORDS..keys.len()).step_by(BLOCK_RECORDS);
+    match starts.find(|&at| keys[at - 1] >= keys[at]) {
+        Some(at) => Err(segment.out_of_order((at / BLOCK_RECORDS) as u64)),
+        None => Ok(keys),
+    }
 }
 
 /// The keys of a segment that were claimed after `expired`.
@@ -127,7 +131,16 @@ fn read_some(segment: &Segment, expired: u64) -> Result<Vec<u128>, Error> {
         })?;
         Ok(keys)
     });
-    Ok(blocks.collect::<Result<Vec<_>, Error>>()?.concat())
+    let mut all: Vec<u128> = Vec::new();
+    for (block, keys) in blocks.collect::<Result<Vec<_>, Error>>()?.iter().enumerate() {
+        if let (Some(last), Some(first)) = (all.last(), keys.first())
+            && last >= first
+        {
+            return Err(segment.out_of_order(block as u64));
+        }
+        all.extend_from_slice(keys);
+    }
+    Ok(all)
 }
 
 /// One sorted array of several.

@@ -169,10 +169,12 @@ impl Manifest {
         let (line, document) = (&bytes[..end], &bytes[end + 1..]);
         let line = std::str::from_utf8(line).map_err(|_| damaged("its first line is not text"))?;
         let Some(rest) = line.strip_prefix(MAGIC) else {
-            return Err(damaged(match line.starts_with("firstseen-store ") {
-                true => "it has another version of the format than this program knows",
-                false => "it does not begin as a manifest does",
-            }));
+            return Err(match line.starts_with("firstseen-store ") {
+                true => Error::Usage(format!(
+                    "{name}: has another version of the format than this program knows; use the firstseen that wrote it, or, if it is damaged, a backup"
+                )),
+                false => damaged("it does not begin as a manifest does"),
+            });
         };
         if rest != format!(" {} {:032x}", document.len(), XxHash3_128::oneshot(document)) {
             return Err(damaged("its length or checksum is wrong"));

@@ -251,7 +251,13 @@ impl Segment {
         Ok(())
     }
 
-    /// Checks all that the other checks do not: the order from block to block, and the checksum of the
+    /// What to say of a block that does not come after the one before.
+    pub(super) fn out_of_order(&self, block: u64) -> Error {
+        let reason = format!("block {block}: its keys do not come after those of the block before");
+        Error::Damaged { path: self.path.display().to_string(), reason }
+    }
+
+    /// Checks all that reading a block does not: the order from block to block, and the checksum of the
     /// whole.
     pub(super) fn verify(&self) -> Result<(), Error> {
         let path = || self.path.display().to_string();
@@ -265,8 +271,7 @@ impl Segment {
                 last = Some(key);
             })?;
             if before.is_some() && before >= first {
-                let reason = format!("block {block}: its keys do not come after those of the block before");
-                return Err(Error::Damaged { path: path(), reason });
+                return Err(self.out_of_order(block));
             }
         }
         let length = self.file.length().map_err(Error::io("read", path()))?;

@@ -478,8 +478,9 @@ fn an_input_that_shrinks_or_is_rewritten_or_replaced_fails_the_run() {
         (": > a.in", "became shorter"),
         ("cp a.in other && printf '{\"id\":8' | dd of=a.in conv=notrunc 2> dd.log", "was rewritten"),
         ("cp a.in other && mv other a.in", "was rewritten"),
-        // Longer than before, but not the same and more.
-        ("printf '{\"id\":%d}\\n' 31 32 33 34 35 36 37 38 39 40 41 42 43 44 > a.in", "was rewritten"),
+        // Longer than before, but not the same and more. Its lines are as long as those before, so that it does not
+        // matter whether the run looks at them before or after.
+        ("printf '{\"id\":%d,\"attempt\":0}\\n' 5 6 7 8 1<> a.in", "was rewritten"),
         ("rm a.in", "a.in"),
     ];
     for (change, told) in changes {
@@ -617,4 +618,26 @@ fn a_dry_run_of_a_committed_run_and_an_export_that_nobody_reads_are_well() {
     assert_eq!((cut.stdout.len(), cut.stderr.as_str()), (33, ""));
     folder.shell("(firstseen key a.in; echo $? >&3) 3> other | head -n 1").expect_code(0);
     assert_eq!(folder.read("code"), folder.read("other"));
+}
+
+#[test]
+fn blocks_in_another_order_are_damage() {
+    let folder = Folder::new();
+    folder.file("a.in", feed(&(0..9000).collect::<Vec<_>>()));
+    folder.file("b.in", feed(&(0..9000).collect::<Vec<_>>()));
+    night(&folder, "a", &[]).expect_code(0);
+    let path = folder.path().join("store/0000000000000001.keys");
+    let whole = fs::read(&path).unwrap();
+    // A block is 4096 keys and their checksum.
+    let (start, block) = (96, 4096 * 16 + 8);
+    let mut swapped = whole.clone();
+    swapped[start..start + block].copy_from_slice(&whole[start + block..start + 2 * block]);
+    swapped[start + block..start + 2 * block].copy_from_slice(&whole[start..start + block]);
+    fs::write(&path, swapped).unwrap();
+    let told = "block 1: its keys do not come after those of the block before";
+    folder.run(&["store", "verify", "store"]).expect_trouble(told);
+    night(&folder, "b", &[]).expect_trouble(told);
+    fs::write(&path, whole).unwrap();
+    night(&folder, "b", &[]).expect_code(0);
+    assert_eq!(folder.read("b.out"), b"");
 }
