@@ -14,8 +14,8 @@ use crate::publish::{folder_of, tagged};
 use crate::report::{Counts, ProtocolReport, StoreReport};
 use crate::store::disk::RealDisk;
 use crate::store::{
-    CommitError, Consumed, Loaded, Manifest, Published, Run, Session, check_protocols, hex, now, run_digest,
-    verify_output,
+    Alias, CommitError, Consumed, Loaded, Manifest, Published, Run, Session, check_protocols, hex, now,
+    run_digest, verify_output,
 };
 use crate::writer::Outputs;
 
@@ -125,15 +125,18 @@ impl StoreRun {
         if self.session.is_clock_plausible() {
             return Vec::new();
         }
-        vec!["the clock is more than a year ahead of the last run: no key is forgotten, and keys are claimed at the \
-              time of that run; if the clock is right, give --trust-clock"
-            .to_owned()]
+        vec![
+            "the clock is more than a year ahead of the last run: no key is forgotten; if the clock is \
+              right, give --trust-clock"
+                .to_owned(),
+        ]
     }
 
     /// Commits the run: its keys count, and its outputs are published; or neither.
     pub(crate) fn commit(
         mut self,
         keys: Vec<Vec<ShortKey>>,
+        aliases: &[Alias],
         sources: &[Source],
         counts: &Counts,
         outputs: Outputs,
@@ -141,6 +144,7 @@ impl StoreRun {
         if self.is_dry {
             return outputs.publish();
         }
+        let claimed = self.session.date(&self.protocols, self.ttl, keys, aliases)?;
         let inputs = sources.iter().map(consumed).collect();
         outputs.hand_over(|outputs: Vec<Published>| {
             let run = Run {
@@ -154,7 +158,7 @@ impl StoreRun {
                 outputs,
                 published: false,
             };
-            self.session.commit(run, keys)
+            self.session.commit(run, &claimed)
         })
     }
 }

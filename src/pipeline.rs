@@ -29,8 +29,8 @@ use crate::error::Error;
 use crate::input::{self, Message, ReadOptions, Source};
 use crate::meter::Meter;
 use crate::report::Report;
-use crate::seen::Seen;
-use crate::store::Loaded;
+use crate::seen::{Seen, find_aliases};
+use crate::store::{Alias, Loaded};
 use crate::tally::Tally;
 use crate::writer::{Outputs, Writer, spawn_writer};
 
@@ -104,12 +104,13 @@ fn run(config: &Config, product: Product, meter: &Arc<Meter>) -> Result<Report, 
     let batches = input::spawn_reader(&sources, ReadOptions { mmap: config.mmap, batch_bytes }, meter);
     let Writer { emissions, ended, thread } = spawn_writer(outputs, &sources, meter);
     let analyst = Analyst::new(config, product, meter);
-    let mut stages = Stages { seen, tally: Tally::new(&sources, product), emissions, meter };
+    let mut stages =
+        Stages { seen, aliases: Vec::new(), tally: Tally::new(&sources, product), emissions, meter };
     // A worker that panics has said so; its files are still to be removed.
     let driven = AssertUnwindSafe(|| pool.install(|| drive((&batches, &ended), &analyst, &mut stages)));
     let outcome = catch_unwind(driven).unwrap_or(Err(Error::ThreadLost("worker")));
 
-    let Stages { tally, emissions, seen, .. } = stages;
+    let Stages { tally, emissions, seen, aliases, .. } = stages;
     drop(emissions);
     // The writer may still have something to write.
     let keys: Vec<_> = match &store {
@@ -129,7 +130,7 @@ fn run(config: &Config, product: Product, meter: &Arc<Meter>) -> Result<Report, 
         Some(store) => {
             report.store = Some(store.report(&keys, &sources)?);
             outputs.write_report(&report)?;
-            store.commit(keys, &sources, &report.total, outputs)?;
+            store.commit(keys, &aliases, &sources, &report.total, outputs)?;
         }
     }
     Ok(report)
@@ -211,6 +212,8 @@ fn receive(batches: &Receiver<Message>, writer_ended: &Receiver<Infallible>, wai
 struct Stages<'a> {
     /// One for each protocol; none where keys are not compared.
     seen: Vec<Seen>,
+    /// Of events under several protocols, keys that are not as new as they look.
+    aliases: Vec<Alias>,
     tally: Tally,
     emissions: Sender<Emission>,
     meter: &'a Meter,
@@ -223,6 +226,12 @@ impl Stages<'_> {
             let of_protocol = |chunk| Chunk::claims_of(chunk, protocol);
             let claims: Vec<_> = analysed.chunks.iter().map(of_protocol).collect();
             seen.claim(&claims, self.meter);
+        }
+        if self.seen.len() > 1 {
+            for chunk in &analysed.chunks {
+                let claims: Vec<_> = (0..self.seen.len()).map(|protocol| chunk.claims_of(protocol)).collect();
+                find_aliases(&claims, &mut self.aliases);
+            }
         }
         self.tally.add(&analysed, self.meter);
         let emission = emit(analysed, !self.seen.is_empty(), self.meter);

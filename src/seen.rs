@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use crate::hint::prefetch;
 use crate::key::ShortKey;
 use crate::meter::Meter;
-use crate::store::Loaded;
+use crate::store::{Alias, Loaded};
 
 /// Enough that 64 workers have one each, and that growing one of them is a short pause.
 const SHARDS: usize = 128;
@@ -100,6 +100,23 @@ impl Seen {
     }
 }
 
+/// Finds the events of a chunk whose key under one protocol is new although it is seen under another. `claims` are
+/// those of the chunk under each protocol, with their verdicts.
+pub(crate) fn find_aliases(claims: &[&Claims], aliases: &mut Vec<Alias>) {
+    let events = claims.first().map_or(0, |claims| claims.keys.len());
+    for event in 0..events {
+        let of_verdict = |duplicate: bool| {
+            let places = claims.iter().enumerate();
+            let places = places.filter(move |(_, claims)| {
+                claims.is_duplicate(event) == duplicate && !is_among(&claims.absent, event)
+            });
+            places.map(move |(protocol, claims)| (protocol, claims.keys[event]))
+        };
+        aliases
+            .extend(of_verdict(false).flat_map(|new| of_verdict(true).map(move |seen| Alias { new, seen })));
+    }
+}
+
 impl Claims {
     /// An event without a key, which is no duplicate by this filter.
     pub(crate) fn push_absent(&mut self) {
@@ -114,16 +131,17 @@ impl Claims {
     /// Sorts the events by shard, keeping their order within each: a counting sort.
     pub(crate) fn group_by_shard(&mut self) {
         let mut next = [0_u32; SHARDS + 1];
-        let is_absent =
-            |event: usize| !self.absent.is_empty() && self.absent.binary_search(&(event as u32)).is_ok();
         for (event, key) in self.keys.iter().enumerate() {
-            next[shard_of(key) + 1] += u32::from(!is_absent(event));
+            next[shard_of(key) + 1] += u32::from(!is_among(&self.absent, event));
         }
         for shard in 0..SHARDS {
             next[shard + 1] += next[shard];
         }
         self.order.resize(self.keys.len() - self.absent.len(), 0);
-        for (event, key) in self.keys.iter().enumerate().filter(|(event, _)| !is_absent(*event)) {
+        for (event, key) in self.keys.iter().enumerate() {
+            if is_among(&self.absent, event) {
+                continue;
+            }
             let place = &mut next[shard_of(key)];
             self.order[*place as usize] = event as u32;
             *place += 1;
@@ -144,6 +162,11 @@ impl Claims {
     pub(crate) fn is_duplicate(&self, event: usize) -> bool {
         self.duplicate.get(event).is_some_and(|duplicate| duplicate.load(Ordering::Relaxed))
     }
+}
+
+/// Whether a sorted list, which mostly is empty, has the event.
+fn is_among(events: &[u32], event: usize) -> bool {
+    !events.is_empty() && events.binary_search(&(event as u32)).is_ok()
 }
 
 fn hash_of(key: &ShortKey) -> u64 {

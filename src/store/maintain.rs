@@ -6,7 +6,6 @@ use std::path::Path;
 use super::disk::RealDisk;
 use super::inspect::{find_protocol, merged, now};
 use super::manifest::{Listed, Manifest, unhex};
-use super::segment::Header;
 use super::{Session, segment_path};
 use crate::error::Error;
 use crate::key::ShortKey;
@@ -20,20 +19,20 @@ impl Session<'_> {
     ///
     /// [`Error::Damaged`], [`Error::Io`]. The store is then as it was.
     pub fn compact(&mut self, ttl: Option<u64>) -> Result<(u64, u64), Error> {
-        let expired = ttl.filter(|_| self.is_clock_plausible).and_then(|ttl| self.time.checked_sub(ttl));
+        let expired = self.expired(ttl);
         let mut manifest = self.manifest.clone();
         let before = manifest.segments.iter().map(|listed| listed.keys).sum();
         manifest.segments.clear();
         for protocol in &self.manifest.protocols {
-            let keys = merged(self.disk, &self.folder, &self.manifest, &protocol.fingerprint, expired)?;
-            manifest.segments.extend(self.write_merged(
-                &mut manifest.next_segment,
-                &protocol.fingerprint,
-                &keys,
-            )?);
+            let mut keys = merged(self.disk, &self.folder, &self.manifest, &protocol.fingerprint, expired)?;
+            if self.is_clock_plausible {
+                // What was claimed under a clock that was wrong was claimed before now.
+                keys.iter_mut().for_each(|(_, claimed)| *claimed = self.time.min(*claimed));
+            }
+            self.add_segment(&mut manifest, &protocol.fingerprint, None, keys.iter().copied())?;
         }
         let after = manifest.segments.iter().map(|listed| listed.keys).sum();
-        manifest.clock = manifest.clock.max(self.time);
+        manifest.clock = self.clock();
         self.replace(manifest)?;
         Ok((before, after))
     }
@@ -71,13 +70,9 @@ impl Session<'_> {
         keys.dedup();
         keys.retain(|(key, _)| !seen.contains(key));
         let mut manifest = self.manifest.clone();
-        manifest.segments.extend(self.write_merged(
-            &mut manifest.next_segment,
-            &report.fingerprint,
-            &keys,
-        )?);
+        self.add_segment(&mut manifest, &report.fingerprint, None, keys.iter().copied())?;
         super::note_protocol(&mut manifest.protocols, &report, self.time);
-        manifest.clock = manifest.clock.max(self.time);
+        manifest.clock = self.clock();
         self.replace(manifest)?;
         Ok((lines, keys.len() as u64))
     }
@@ -102,29 +97,6 @@ impl Session<'_> {
         manifest.protocols.retain(|protocol| protocol.fingerprint != fingerprint);
         self.replace(manifest)?;
         Ok(keys)
-    }
-
-    /// Writes a segment of keys that have claim times of their own, if there are any.
-    fn write_merged(
-        &self,
-        next: &mut u64,
-        fingerprint: &str,
-        keys: &[(ShortKey, u64)],
-    ) -> Result<Option<Listed>, Error> {
-        let times = || keys.iter().map(|(_, claimed)| *claimed);
-        let (Some(earliest), Some(latest)) = (times().min(), times().max()) else { return Ok(None) };
-        let header = Header {
-            store: self.id,
-            protocol: unhex(fingerprint).unwrap_or_default(),
-            run: [0; 16],
-            latest,
-            earliest,
-            keys: keys.len() as u64,
-            dated: earliest < latest,
-        };
-        let number = *next;
-        *next += 1;
-        self.write_segment(number, &header, None, keys.iter().copied()).map(Some)
     }
 
     /// Puts another manifest in place, and removes the segments that it no longer lists.

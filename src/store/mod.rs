@@ -15,6 +15,8 @@ mod segment;
 
 mod loaded;
 
+mod claimed;
+
 mod published;
 
 mod inspect;
@@ -31,6 +33,8 @@ use crate::error::Error;
 use crate::key::ShortKey;
 use crate::protocol::Protocol;
 use crate::report::ProtocolReport;
+pub(crate) use claimed::Alias;
+pub use claimed::Claimed;
 use disk::Disk;
 pub use inspect::{KeyFormat, StoreInfo, Verified, export, info, verify};
 pub(crate) use inspect::{now, time_text};
@@ -55,7 +59,7 @@ pub struct Session<'a> {
     manifest: Manifest,
     /// Held until the session ends. `None` where a test simulates the disk.
     _lock: Option<Lock>,
-    /// The time of this run.
+    /// The time of this run, at which its keys are claimed.
     time: u64,
     /// Whether the clock can be believed.
     is_clock_plausible: bool,
@@ -110,7 +114,9 @@ impl<'a> Session<'a> {
         let id = inspect::store_id(&manifest, folder)?;
         let is_clock_plausible =
             trust_clock || manifest.clock == 0 || now.saturating_sub(manifest.clock) <= CLOCK_AHEAD_MAX;
-        let time = if is_clock_plausible { now.max(manifest.clock) } else { manifest.clock };
+        // Under a clock that cannot be believed, keys count from the time that it shows: if it is right after all, they
+        // are as old as they are, and if it is wrong, they are remembered for longer than they need be.
+        let time = now.max(manifest.clock);
         let folder = folder.to_owned();
         let mut session = Self { disk, folder, id, manifest, _lock: None, time, is_clock_plausible };
         session.publish_committed(Writer::Before)?;
@@ -124,13 +130,15 @@ impl<'a> Session<'a> {
         &self.manifest
     }
 
-    /// The time of this run, in milliseconds since 1970: never before that of an earlier one.
+    /// The time of this run, in milliseconds since 1970: never before that of an earlier one whose clock could be
+    /// believed.
     #[must_use]
     pub fn time(&self) -> u64 {
         self.time
     }
 
-    /// False if the clock is too far ahead of the last run to be believed. Then no key is forgotten.
+    /// False if the clock is too far ahead of the last run to be believed. Then no key is forgotten, and the store's
+    /// own clock stays where it is.
     #[must_use]
     pub fn is_clock_plausible(&self) -> bool {
         self.is_clock_plausible
@@ -152,31 +160,35 @@ impl<'a> Session<'a> {
     ///
     /// [`Error::Damaged`] and [`Error::Io`].
     pub fn load(&self, protocol: &Protocol, ttl: Option<u64>) -> Result<Loaded, Error> {
+        Loaded::read(&self.segments_of(protocol)?, self.expired(ttl))
+    }
+
+    fn segments_of(&self, protocol: &Protocol) -> Result<Vec<Segment>, Error> {
         let fingerprint = protocol.fingerprint().to_string();
         let listed = self.manifest.segments.iter().filter(|listed| listed.protocol == fingerprint);
-        let segments = listed.map(|listed| self.open_segment(listed)).collect::<Result<Vec<_>, _>>()?;
-        let ttl = ttl.filter(|_| self.is_clock_plausible);
-        Loaded::read(&segments, ttl.and_then(|ttl| self.time.checked_sub(ttl)))
+        listed.map(|listed| open_segment(self.disk, &self.folder, self.id, listed)).collect()
     }
 
-    fn open_segment(&self, listed: &Listed) -> Result<Segment, Error> {
-        open_segment(self.disk, &self.folder, self.id, listed)
+    /// Keys that were claimed then or before are forgotten.
+    fn expired(&self, ttl: Option<u64>) -> Option<u64> {
+        ttl.filter(|_| self.is_clock_plausible).and_then(|ttl| self.time.checked_sub(ttl))
     }
 
-    /// Commits a run: from here on it has happened. `keys` are those of each of its protocols that are new, in
-    /// increasing order.
+    /// What the store's clock shows when this run has committed.
+    fn clock(&self) -> u64 {
+        if self.is_clock_plausible { self.time } else { self.manifest.clock }
+    }
+
+    /// Commits a run: from here on it has happened. `claimed` are the keys of each of its protocols that are new.
     ///
     /// # Errors
     ///
     /// [`CommitError`], which says whether it has happened.
-    pub fn commit(&mut self, mut run: Run, keys: Vec<Vec<ShortKey>>) -> Result<(), CommitError> {
-        let prepared = self.prepare(&mut run, keys);
-        let (segments, protocols) = prepared.map_err(CommitError::Nothing)?;
+    pub fn commit(&mut self, mut run: Run, claimed: &[Claimed]) -> Result<(), CommitError> {
+        run.time = self.time;
         let mut manifest = self.manifest.clone();
-        manifest.next_segment += segments.len() as u64;
-        manifest.clock = manifest.clock.max(self.time);
-        manifest.segments.extend(segments);
-        manifest.protocols = protocols;
+        manifest.clock = self.clock();
+        self.prepare(&run, claimed, &mut manifest).map_err(CommitError::Nothing)?;
         manifest.runs.push(run);
         match manifest.write(self.disk, &self.folder) {
             Ok(()) => self.manifest = manifest,
@@ -187,31 +199,10 @@ impl<'a> Session<'a> {
     }
 
     /// Writes the segments, and brings all names to disk that the manifest is to count on.
-    fn prepare(
-        &self,
-        run: &mut Run,
-        keys: Vec<Vec<ShortKey>>,
-    ) -> Result<(Vec<Listed>, Vec<KnownProtocol>), Error> {
-        let mut segments = Vec::new();
-        let mut protocols = self.manifest.protocols.clone();
-        run.time = self.time;
-        for (protocol, keys) in run.protocols.iter().zip(keys) {
-            note_protocol(&mut protocols, protocol, self.time);
-            if keys.is_empty() {
-                continue;
-            }
-            let number = self.manifest.next_segment + segments.len() as u64;
-            let header = Header {
-                store: self.id,
-                protocol: unhex(&protocol.fingerprint).unwrap_or_default(),
-                run: run_digest(&run.id),
-                latest: self.time,
-                earliest: self.time,
-                keys: keys.len() as u64,
-                dated: false,
-            };
-            let records = keys.iter().map(|key| (*key, self.time));
-            segments.push(self.write_segment(number, &header, Some(run.id.clone()), records)?);
+    fn prepare(&self, run: &Run, claimed: &[Claimed], manifest: &mut Manifest) -> Result<(), Error> {
+        for (protocol, claimed) in run.protocols.iter().zip(claimed) {
+            note_protocol(&mut manifest.protocols, protocol, self.time);
+            self.add_segment(manifest, &protocol.fingerprint, Some(&run.id), claimed.records(self.time))?;
         }
         let mut folders: BTreeSet<&Path> =
             run.outputs.iter().map(|output| crate::publish::folder_of(&output.temporary)).collect();
@@ -221,31 +212,46 @@ impl<'a> Session<'a> {
                 .sync_folder(folder)
                 .map_err(Error::io("bring to disk", folder.display().to_string()))?;
         }
-        Ok((segments, protocols))
+        Ok(())
     }
 
-    fn write_segment(
+    /// Writes a segment, if there are any keys, and lists it. Keys must come in increasing order.
+    fn add_segment(
         &self,
-        number: u64,
-        header: &Header,
-        run: Option<String>,
-        records: impl Iterator<Item = (ShortKey, u64)>,
-    ) -> Result<Listed, Error> {
+        manifest: &mut Manifest,
+        fingerprint: &str,
+        run: Option<&str>,
+        records: impl ExactSizeIterator<Item = (ShortKey, u64)> + Clone,
+    ) -> Result<(), Error> {
+        let times = || records.clone().map(|(_, claimed)| claimed);
+        let (Some(earliest), Some(latest)) = (times().min(), times().max()) else { return Ok(()) };
+        let header = Header {
+            store: self.id,
+            protocol: unhex(fingerprint).unwrap_or_default(),
+            run: run.map(run_digest).unwrap_or_default(),
+            latest,
+            earliest,
+            keys: records.len() as u64,
+            dated: earliest < latest,
+        };
+        let number = manifest.next_segment;
         let path = segment_path(&self.folder, number);
         let temporary = path.with_extension("keys.tmp");
         let written =
-            self.disk.create(&temporary).and_then(|mut file| segment::write(&mut *file, header, records));
+            self.disk.create(&temporary).and_then(|mut file| segment::write(&mut *file, &header, records));
         let written = written.and_then(|written| self.disk.rename(&temporary, &path).map(|()| written));
         let Written { bytes, checksum } = written.map_err(Error::io("write", path.display().to_string()))?;
-        Ok(Listed {
+        manifest.next_segment += 1;
+        manifest.segments.push(Listed {
             number,
-            protocol: hex(&header.protocol),
-            run,
-            claimed: header.latest,
+            protocol: fingerprint.to_owned(),
+            run: run.map(str::to_owned),
+            claimed: latest,
             keys: header.keys,
             bytes,
             checksum: format!("{checksum:032x}"),
-        })
+        });
+        Ok(())
     }
 
     /// Publishes the outputs of runs that are committed, if there are any that are not, and says so in the

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use firstseen::store::disk::{Disk, DiskFile, ReadAt};
-use firstseen::store::{CommitError, Published, Run, Session};
+use firstseen::store::{Claimed, CommitError, Published, Run, Session};
 use firstseen::{Error, Protocol, ProtocolReport};
 use rayon::prelude::*;
 use twox_hash::XxHash3_128;
@@ -302,7 +302,7 @@ fn run_night(disk: &Fragile, night: usize, events: &[u32], now: u64) -> Result<(
         outputs: vec![Published { path, temporary: temporary.clone(), bytes: bytes.len() as u64, checksum }],
         published: false,
     };
-    session.commit(run, vec![new.into_iter().collect()]).map_err(|error| match error {
+    session.commit(run, &[Claimed::from(new.into_iter().collect::<Vec<_>>())]).map_err(|error| match error {
         CommitError::Nothing(error) => {
             let _ = disk.remove(&temporary);
             error

@@ -11,7 +11,7 @@ use std::time::Duration;
 use firstseen::Protocol;
 use firstseen::ProtocolReport;
 use firstseen::store::disk::RealDisk;
-use firstseen::store::{KeyFormat, Run, Session};
+use firstseen::store::{Claimed, KeyFormat, Run, Session};
 
 use crate::tool::{Folder, Run as ToolRun};
 
@@ -173,7 +173,8 @@ fn claim(store: &Path, now: u64, run: &str, numbers: &[u8]) -> Session<'static> 
         outputs: Vec::new(),
         published: false,
     };
-    let committed = session.commit(run, vec![numbers.iter().map(|&number| [number; 16]).collect()]);
+    let committed =
+        session.commit(run, &[Claimed::from(numbers.iter().map(|&number| [number; 16]).collect::<Vec<_>>())]);
     assert!(committed.is_ok());
     session
 }
@@ -208,7 +209,7 @@ fn keys_are_forgotten_after_their_first_claim_and_the_clock_never_goes_back() {
     let ahead = start + 400 * DAY;
     let session = open(ahead);
     assert!(!session.is_clock_plausible());
-    assert_eq!((session.time(), seen(&session, Some(DAY))), (start + 2 * DAY, vec![1, 2, 3, 4]));
+    assert_eq!((session.time(), seen(&session, Some(DAY))), (ahead, vec![1, 2, 3, 4]));
     drop(session);
     let session = Session::open(&RealDisk, &store, ahead, true).unwrap();
     assert_eq!((session.time(), seen(&session, Some(DAY))), (ahead, vec![]));
@@ -227,6 +228,70 @@ fn keys_are_forgotten_after_their_first_claim_and_the_clock_never_goes_back() {
     let mut session = open(start + 9 * DAY);
     assert_eq!(session.compact(None).unwrap(), (3, 2));
     assert_eq!(seen(&session, Some(DAY)), [1]);
+}
+
+#[test]
+fn keys_that_were_claimed_under_a_clock_that_seemed_wrong_are_not_forgotten_early() {
+    let folder = Folder::new();
+    let store = folder.path().join("store");
+    let (start, later) = (1_700_000_000_000, 1_700_000_000_000 + 400 * DAY);
+    drop(claim(&store, start, "1", &[1]));
+    // The clock seems wrong for two nights, and is right.
+    drop(claim(&store, later, "2", &[2]));
+    drop(claim(&store, later + DAY, "3", &[3]));
+    let open = |now, trust| Session::open(&RealDisk, &store, now, trust).unwrap();
+    let session = open(later + 2 * DAY, false);
+    assert_eq!((session.manifest().clock, seen(&session, Some(DAY))), (start, vec![1, 2, 3]));
+    drop(session);
+    let session = open(later + 2 * DAY, true);
+    assert_eq!(seen(&session, Some(3 * DAY)), [2, 3]);
+    assert_eq!(seen(&session, Some(2 * DAY)), [3]);
+    drop(session);
+    // It was wrong: the store's clock has not followed it, and nothing is forgotten early.
+    let mut session = open(start + DAY, false);
+    assert!(session.is_clock_plausible());
+    assert_eq!((session.time(), seen(&session, Some(DAY))), (start + DAY, vec![2, 3]));
+    // What is claimed in a time to come is, once merged, as old as the merging.
+    assert_eq!(session.compact(None).unwrap(), (3, 3));
+    drop(session);
+    let session = open(start + 2 * DAY, false);
+    assert_eq!((seen(&session, Some(DAY + 1)), seen(&session, Some(DAY))), (vec![2, 3], vec![]));
+}
+
+/// Keys with their claim times, as `store export --times` has them.
+fn ages(folder: &Folder, protocol: &str) -> Vec<(String, String)> {
+    let run = folder.run(&["store", "export", "store", "--protocol", protocol, "--times"]).expect_code(0);
+    let text = String::from_utf8(run.stdout).unwrap();
+    text.lines()
+        .map(|line| line.split_once('\t').unwrap())
+        .map(|(key, time)| (key.to_owned(), time.to_owned()))
+        .collect()
+}
+
+#[test]
+fn a_duplicate_makes_no_key_younger_under_another_protocol_either() {
+    let folder = Folder::new();
+    folder.file("a.in", "{\"id\":1,\"n\":1.0}\n");
+    // Seen by its old key; then by the new one that it has thereby; an event of its own.
+    folder.file("b.in", "{\"id\":1,\"n\":1.0,\"attempt\":2}\n{\"id\":1,\"n\":1}\n{\"id\":2}\n");
+    night(&folder, "a", &[]).expect_code(0);
+    thread::sleep(Duration::from_millis(1100));
+    night(&folder, "b", &["--protocol", "feed-v1", "--also", "geojson-v1"]).expect_code(0);
+    assert_eq!(folder.read("b.out"), b"{\"id\":2}\n");
+    let times = |protocol| {
+        let mut times: Vec<String> = ages(&folder, protocol).into_iter().map(|(_, time)| time).collect();
+        times.sort();
+        times
+    };
+    let (new, old) = (times("feed-v1"), times("geojson-v1"));
+    assert_eq!((new.len(), old.len()), (2, 3));
+    // The event of the first night is as old as that, under both protocols and in both of its forms.
+    assert_eq!(
+        [&new[..], &old[..]],
+        [&[old[0].clone(), new[1].clone()][..], &[&*old[0], &*old[0], &*new[1]].map(str::to_owned)]
+    );
+    assert!(old[0] < new[1]);
+    folder.run(&["store", "verify", "store", "--outputs"]).expect_code(0);
 }
 
 #[test]
