@@ -7,7 +7,7 @@ Runs `firstseen dedup --store` on small inputs and lets it come to harm:
 
   kill    SIGKILL before the N-th call of each file operation, for every N; and again, for every N, in the
           run that recovers from it (strace)
-  error   EIO from the N-th fsync, ENOSPC from the N-th write, for every N (strace)
+  error   EIO from the N-th fsync or close, ENOSPC from the N-th write, for every N (strace)
   full    a tmpfs of every size from too small to large enough (root)
   power   as kill, on an ext4 file system that loses at that moment what is not on its disk (root, loop
           devices, the ioctl EXT4_IOC_SHUTDOWN)
@@ -31,7 +31,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # One call a line of strace's filter: counts are of one name each.
 KILLED = ("openat", "write", "writev", "fsync", "rename", "unlink")
-FAILED = (("fsync", "EIO"), ("write", "ENOSPC"), ("writev", "ENOSPC"))
+FAILED = (("fsync", "EIO"), ("close", "EIO"), ("write", "ENOSPC"), ("writev", "ENOSPC"))
 # More calls of one name than a small night makes.
 CALLS_MAX = 500
 NIGHT = 2
@@ -56,26 +56,40 @@ class Nights:
         self.binary, self.folder = binary, folder
         folder.mkdir(exist_ok=True)
         self.inputs = Path(tempfile.mkdtemp(dir=folder.parent, prefix="inputs-"))
+        self.log = self.inputs / "strace"
         seen, self.expected = set(), {}
         for night, numbers in self.INPUTS.items():
             copies = [event(number, night) for number in numbers for _ in range(2)]
             (self.inputs / str(night)).write_bytes(b"".join(copies))
-            fresh = [number for number in numbers if number not in seen]
-            self.expected[night] = b"".join(event(number, night) for number in fresh)
-            seen.update(fresh)
+            kept, rest = [], []
+            for number in numbers:
+                (rest if number in seen else kept).append(event(number, night))
+                rest.append(event(number, night))
+            self.expected[self.output(night)] = b"".join(kept)
+            self.expected[self.duplicates(night)] = b"".join(rest)
+            seen.update(numbers)
 
     def run(self, night, strace=()):
         """Runs a night, perhaps under strace with these options. Gives exit code and messages."""
         command = [self.binary, "dedup", "-q", "--threads", "1", "--store", self.folder / "store"]
+        # Two protocols have two segments; two outputs have two names to be published under.
+        command += ["--protocol", "feed-v1", "--also", "geojson-v1", "--duplicates", self.duplicates(night)]
         command += ["--run-id", f"night-{night}", self.inputs / str(night), "-o", self.output(night)]
         if strace:
-            command = ["strace", "-f", "-qqq", "-o", "/dev/null", *strace, *command]
+            command = ["strace", "-f", "-qqq", "-o", self.log, *strace, *command]
         run = subprocess.run(command, capture_output=True, text=True, timeout=120)
-        assert "panicked" not in run.stderr, run.stderr
+        assert "panicked" not in run.stderr or "error during closedir" in run.stderr, run.stderr
         return run.returncode, run.stderr
 
     def output(self, night):
         return self.folder / "out" / f"{night}.jsonl"
+
+    def duplicates(self, night):
+        return self.folder / "out" / f"{night}.duplicates.jsonl"
+
+    def is_injected(self):
+        """Whether what strace was to do in the last run was done."""
+        return "(INJECTED)" in self.log.read_text() or "+++ killed by SIGKILL" in self.log.read_text()
 
     def begin(self):
         """The state in which the night begins that comes to harm."""
@@ -89,19 +103,20 @@ class Nights:
 
     def look(self, code):
         """What holds at once, whatever has happened: the exit code is that of the night that came to harm."""
-        output = self.output(NIGHT)
-        if output.exists():
-            assert output.read_bytes() == self.expected[NIGHT], f"{output} is incomplete"
-        assert code != 0 or output.exists(), "the night has ended well, and its output is not there"
-        assert self.output(1).read_bytes() == self.expected[1], "the night before is no longer what it was"
+        for output in (self.output(NIGHT), self.duplicates(NIGHT)):
+            if output.exists():
+                assert output.read_bytes() == self.expected[output], f"{output} is incomplete"
+            assert code != 0 or output.exists(), f"the night has ended well, and {output} is not there"
+        for output in (self.output(1), self.duplicates(1)):
+            assert output.read_bytes() == self.expected[output], "the night before is no longer what it was"
 
     def settle(self):
         """Runs the night again, and the next one, and compares all that was published with the oracle."""
         for night in (NIGHT, 3):
             code, messages = self.run(night)
             assert code == 0, f"night {night} after the fault: {messages}"
-        for night, expected in self.expected.items():
-            assert self.output(night).read_bytes() == expected, f"night {night} is not what it must be"
+        for output, expected in self.expected.items():
+            assert output.read_bytes() == expected, f"{output} is not what it must be"
         checked = subprocess.run([self.binary, "store", "verify", self.folder / "store"], capture_output=True, text=True)
         assert checked.returncode == 0, checked.stderr
         left = [path.name for path in self.folder.rglob("*") if path.name.endswith(".tmp")]
@@ -119,9 +134,10 @@ def calls(nights, what, fault, begin):
     for number in range(1, CALLS_MAX):
         begin()
         code, messages = nights.run(NIGHT, ["-e", f"trace={what}", "-e", f"inject={what}:{fault}:when={number}"])
-        yield number, code, messages
-        if code == 0:
+        if not nights.is_injected():
+            assert code == 0, messages
             return
+        yield number, code, messages
     raise AssertionError(f"{what} was called more than {CALLS_MAX} times")
 
 
@@ -177,7 +193,10 @@ def check_errors(nights):
     for what, error in FAILED:
         for number, code, messages in calls(nights, what, f"error={error}", nights.begin):
             at = f"{error} from {what} {number}"
-            assert code == 0 or (code == 2 and messages.startswith("firstseen: ")), f"{at}: {code} {messages}"
+            # 127 is the loader's, whose files are closed before the program begins. A folder that was read and
+            # does not close, which no file system does, makes the standard library panic.
+            told = code in (0, 127) or (code == 2 and messages.startswith("firstseen: "))
+            assert told or "error during closedir" in messages, f"{at}: {code} {messages}"
             within(at, nights.look, code)
             within(at, nights.settle)
             cases += 1

@@ -17,6 +17,7 @@ use crate::input::{FileId, Source};
 use crate::publish::{self, Temporary};
 use crate::sink::Sink;
 use crate::store::Published;
+use crate::store::disk::DiskFile;
 
 const GZIP_LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
@@ -189,7 +190,7 @@ impl Output {
                 let reason = format!("{length} bytes are there, where {bytes} were written");
                 return Err(Error::io("write to", &self.name)(io::Error::other(reason)));
             }
-            file.sync_all().map_err(Error::io("bring to disk", &self.name))?;
+            Box::new(file).finish().map_err(Error::io("bring to disk", &self.name))?;
         }
         Ok(())
     }

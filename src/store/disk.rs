@@ -31,8 +31,8 @@ pub trait Disk: Send + Sync {
 
 /// A file that is being written.
 pub trait DiskFile: Write + Send {
-    /// Brings what was written to disk.
-    fn sync(&mut self) -> io::Result<()>;
+    /// Brings what was written to disk, and closes the file. Either may tell of a write that failed.
+    fn finish(self: Box<Self>) -> io::Result<()>;
 }
 
 /// A file that is being read, by several threads at once.
@@ -78,8 +78,10 @@ impl Disk for RealDisk {
 }
 
 impl DiskFile for File {
-    fn sync(&mut self) -> io::Result<()> {
-        self.sync_all()
+    fn finish(self: Box<Self>) -> io::Result<()> {
+        self.sync_all()?;
+        // A file that is dropped is closed too, but does not say how that went.
+        Ok(nix::unistd::close(*self)?)
     }
 }
 

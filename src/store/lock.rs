@@ -72,7 +72,7 @@ pub(super) fn write_holder(disk: &dyn Disk, folder: &Path, holder: &Holder) -> R
     let written = disk.create(&path).and_then(|mut file| {
         // Numbers and text always have a JSON form.
         file.write_all(&serde_json::to_vec(holder).unwrap_or_default())?;
-        file.sync()?;
+        file.finish()?;
         disk.sync_folder(folder)
     });
     written.map_err(Error::io("write to", path.display().to_string()))

@@ -194,7 +194,7 @@ impl Manifest {
         let prepared = disk.create(&temporary).and_then(|mut file| {
             file.write_all(line.as_bytes())?;
             file.write_all(&document)?;
-            file.sync()
+            file.finish()
         });
         let renamed = prepared.and_then(|()| disk.rename(&temporary, &path));
         renamed

@@ -237,8 +237,7 @@ impl<'a> Session<'a> {
         let number = manifest.next_segment;
         let path = segment_path(&self.folder, number);
         let temporary = path.with_extension("keys.tmp");
-        let written =
-            self.disk.create(&temporary).and_then(|mut file| segment::write(&mut *file, &header, records));
+        let written = self.disk.create(&temporary).and_then(|file| segment::write(file, &header, records));
         let written = written.and_then(|written| self.disk.rename(&temporary, &path).map(|()| written));
         let Written { bytes, checksum } = written.map_err(Error::io("write", path.display().to_string()))?;
         manifest.next_segment += 1;

@@ -124,7 +124,7 @@ fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 /// Writes a segment, and brings it to disk. Keys must come in increasing order, as many as the header says;
 /// claim times are written if it is dated.
 pub(super) fn write(
-    file: &mut dyn DiskFile,
+    mut file: Box<dyn DiskFile>,
     header: &Header,
     records: impl Iterator<Item = (ShortKey, u64)>,
 ) -> io::Result<Written> {
@@ -159,7 +159,7 @@ pub(super) fn write(
     if bytes + 16 != length {
         return Err(io::Error::other("a segment has not the keys that its header counts"));
     }
-    file.sync()?;
+    file.finish()?;
     Ok(Written { bytes: length, checksum: whole })
 }
 

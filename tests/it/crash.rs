@@ -226,11 +226,13 @@ impl Write for Open {
 }
 
 impl DiskFile for Open {
-    fn sync(&mut self) -> io::Result<()> {
+    fn finish(self: Box<Self>) -> io::Result<()> {
         let mut state = self.disk.step(true)?;
         let content = &mut state.contents[self.file];
         content.durable = content.now.clone();
-        Ok(())
+        drop(state);
+        // Closing may fail too.
+        self.disk.step(true).map(drop)
     }
 }
 
@@ -280,7 +282,7 @@ fn run_night(disk: &Fragile, night: usize, events: &[u32], now: u64) -> Result<(
     let write = || {
         let mut file = disk.create(&temporary)?;
         file.write_all(&bytes)?;
-        file.sync()
+        file.finish()
     };
     let failed = |error| Error::Io { action: "write", path: "output".to_owned(), error };
     if let Err(error) = write() {
