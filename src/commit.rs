@@ -33,6 +33,8 @@ pub(crate) struct StoreRun {
     ttl: Option<u64>,
     protocols: Vec<Protocol>,
     is_dry: bool,
+    /// What stands under the name of the events and is to be replaced.
+    replaced: Option<PathBuf>,
     keys_before: u64,
     /// Of each input, how it began and ended.
     edges: Vec<Option<u64>>,
@@ -68,6 +70,7 @@ impl StoreRun {
             check_owners(config, session.manifest())?;
         }
         Ok(Begun::Started(Box::new(Self {
+            replaced: output.filter(|output| output.exists()),
             session,
             id,
             ttl,
@@ -132,6 +135,20 @@ impl StoreRun {
         ]
     }
 
+    /// Refuses to replace events by none: those that are there may be the only copies of those that were seen.
+    fn check_replaced(&self, unique: Option<u64>) -> Result<(), Error> {
+        match &self.replaced {
+            Some(path) if unique == Some(0) && path.metadata().is_ok_and(|there| there.len() > 0) => {
+                let name = path.display();
+                Err(Error::Usage(format!(
+                    "{name}: nothing was replaced, since this run has no new event, and what is there may be the one \
+                     copy of those that were seen; to have an empty file, remove it first"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Commits the run: its keys count, and its outputs are published; or neither.
     pub(crate) fn commit(
         mut self,
@@ -144,6 +161,7 @@ impl StoreRun {
         if self.is_dry {
             return outputs.publish();
         }
+        self.check_replaced(counts.unique)?;
         let claimed = self.session.date(&self.protocols, self.ttl, keys, aliases)?;
         let inputs = sources.iter().map(consumed).collect();
         outputs.hand_over(|outputs: Vec<Published>| {
@@ -261,12 +279,20 @@ fn check_same(
     let same = |one: &[ProtocolReport], two: &[ProtocolReport]| {
         one.iter().map(|protocol| &protocol.fingerprint).eq(two.iter().map(|protocol| &protocol.fingerprint))
     };
+    let grown = |(source, read): (&Source, &Consumed)| match (consumed(source), read.bytes) {
+        (now, Some(bytes)) if now.source == read.source && now.bytes > read.bytes => {
+            Some(format!("and read {bytes} bytes of {}, which has grown", source.name))
+        }
+        _ => None,
+    };
     let differs = if !same(&run.protocols, &used) {
-        "under another protocol"
+        "under another protocol".to_owned()
     } else if output.is_some() && output != run.outputs.last().map(|output| output.path.as_path()) {
-        "with another output"
+        "with another output".to_owned()
     } else if sources.iter().map(consumed).ne(run.inputs.iter().cloned()) {
-        "with other inputs, or they have changed since"
+        // What was appended must not be taken for done.
+        let grown = sources.iter().zip(&run.inputs).find_map(grown);
+        grown.unwrap_or_else(|| "with other inputs, or they have changed since".to_owned())
     } else {
         return Ok(());
     };

@@ -87,11 +87,7 @@ impl<'a> Session<'a> {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(Error::io("create the store", name)(error));
             }
-            Err(_) => {}
-            Ok(()) => {
-                let parent = crate::publish::folder_of(folder);
-                disk.sync_folder(parent).map_err(Error::io("bring to disk", parent.display().to_string()))?;
-            }
+            _ => {}
         }
         let lock = Lock::take(folder)?;
         let mut session = Self::recover(disk, folder, now, trust_clock)?;
@@ -303,6 +299,9 @@ impl<'a> Session<'a> {
 /// Makes an empty store.
 fn create(disk: &dyn Disk, folder: &Path) -> Result<Manifest, Error> {
     let name = folder.display().to_string();
+    // Who made the folder may have come to no more.
+    let parent = crate::publish::folder_of(folder);
+    disk.sync_folder(parent).map_err(Error::io("bring to disk", parent.display().to_string()))?;
     let names = disk.list(folder).map_err(Error::io("read", &name))?;
     let known = |path: &PathBuf| ["LOCK", "MANIFEST.tmp"].iter().any(|known| path.ends_with(known));
     if names.iter().any(|path| path.extension().is_some_and(|extension| extension == "keys")) {

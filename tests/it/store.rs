@@ -95,9 +95,15 @@ fn a_night_that_has_committed_is_not_done_again() {
     assert_eq!(published(&folder, &["other"]), [9]);
     // An input that has grown is another run: its new lines must not be taken for done.
     folder.shell("cp -p a.in a.kept").expect_code(0);
-    for ids in [&[1, 2, 1, 7][..], &[3, 4, 3]] {
+    let read = folder.read("a.in").len();
+    let grown = format!(
+        "run `a` is committed, and read {read} bytes of a.in, which has grown; what is another run needs"
+    );
+    for (ids, told) in
+        [(&[1, 2, 1, 7][..], &*grown), (&[3, 4, 3], "with other inputs, or they have changed since")]
+    {
         folder.file("a.in", feed(ids));
-        night(&folder, "a", &[]).expect_trouble("with other inputs, or they have changed since");
+        night(&folder, "a", &[]).expect_trouble(told);
     }
     // An output that has changed or gone is told, and nothing is done.
     folder.shell("mv a.kept a.in").expect_code(0);
@@ -105,6 +111,25 @@ fn a_night_that_has_committed_is_not_done_again() {
     night(&folder, "a", &[]).expect_trouble("run `a` is committed");
     fs::remove_file(folder.path().join("a.out")).unwrap();
     night(&folder, "a", &[]).expect_trouble("it is missing");
+}
+
+#[test]
+fn force_replaces_events_by_others_and_not_by_none() {
+    let folder = Folder::new();
+    folder.file("a.in", feed(&[1, 2]));
+    folder.file("b.in", feed(&[2, 3]));
+    night(&folder, "a", &[]).expect_code(0);
+    // As after a rebuild: the events are seen, and the output is of no run of the store.
+    folder.run(&["store", "rebuild", "again", "--from", "a.out"]).expect_code(0);
+    let again = ["dedup", "--store", "again", "--force"];
+    let before = folder.read("again/MANIFEST");
+    folder.run(&[&again[..], &["a.in", "-o", "a.out"]].concat()).expect_trouble("nothing was replaced");
+    assert_eq!((published(&folder, &["a"]), folder.read("again/MANIFEST")), (vec![1, 2], before));
+    folder.run(&[&again[..], &["b.in", "-o", "a.out"]].concat()).expect_code(0);
+    assert_eq!(published(&folder, &["a"]), [3]);
+    // A file of nothing is no loss.
+    folder.file("empty.out", "");
+    folder.run(&[&again[..], &["b.in", "-o", "empty.out"]].concat()).expect_code(0);
 }
 
 #[test]
