@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use firstseen::store::disk::RealDisk;
-use firstseen::store::{Run, Session};
+use firstseen::store::{Claimed, Run, Session};
 use firstseen::{Protocol, ProtocolReport};
 
 /// Keys of a night.
@@ -74,7 +74,7 @@ fn commit(store: &Path, run: &str, keys: usize, seed: u64) {
         published: false,
     };
     let mut session = Session::open(&RealDisk, store, 1, false).unwrap();
-    assert!(session.commit(run, vec![keys]).is_ok());
+    assert!(session.commit(run, &[Claimed::from(keys)]).is_ok());
 }
 
 /// `VmHWM` would count what came before; `RssAnon` of proc_pid_status(5) is what is held now.

@@ -1,5 +1,7 @@
 //! Arguments, and what they ask of the library. `clap` lives here only.
 
+mod store;
+
 use std::io::{self, IsTerminal};
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -7,6 +9,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use firstseen::{Config, Error, Hash, KeyText, Overrides, Protocol, StoreConfig};
+
+pub(crate) use store::StoreCommand;
 
 /// Keep the first-seen copy of every event in JSONL archives.
 #[derive(Parser)]
@@ -44,96 +48,6 @@ pub(crate) enum Command {
     /// Look into a store of seen keys, check it, and put it in order.
     #[command(subcommand)]
     Store(StoreCommand),
-}
-
-#[derive(Subcommand)]
-pub(crate) enum StoreCommand {
-    /// Print what a store holds: protocols, runs, keys, ages.
-    Info {
-        /// The store's folder.
-        #[arg(value_name = "DIR")]
-        folder: PathBuf,
-        /// Print JSON, for programs.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Check every checksum of a store, and the order of its keys.
-    ///
-    /// Exit codes: 0 all is whole, 2 something is damaged or missing.
-    Verify {
-        /// The store's folder.
-        #[arg(value_name = "DIR")]
-        folder: PathBuf,
-        /// Check the outputs of all its runs, too.
-        #[arg(long)]
-        outputs: bool,
-    },
-    /// Print the keys of a protocol, sorted, in hexadecimal digits.
-    Export {
-        /// The store's folder.
-        #[arg(value_name = "DIR")]
-        folder: PathBuf,
-        /// The protocol, by the name that the store knows it by, or by fingerprint.
-        #[arg(long, value_name = "NAME", default_value = "geojson-v1")]
-        protocol: String,
-        /// Print the time when each was claimed, after a tab.
-        #[arg(long, conflicts_with = "raw")]
-        times: bool,
-        /// Write 16 bytes for each key.
-        #[arg(long)]
-        raw: bool,
-    },
-    /// Add keys, one a line in hexadecimal digits.
-    #[command(
-        after_help = "Keys that the store has keep their claims; the others are claimed at the time of the import: with --ttl, they are forgotten that long \
-                            after it."
-    )]
-    Import {
-        /// The store's folder; it is made if there is none.
-        #[arg(value_name = "DIR")]
-        folder: PathBuf,
-        /// The file of keys; - is standard input.
-        #[arg(value_name = "FILE")]
-        keys: PathBuf,
-        /// The protocol that the keys are of: a built-in's name, or a file.
-        #[arg(long, value_name = "NAME", default_value = "geojson-v1")]
-        protocol: String,
-    },
-    /// Merge the segments of a store.
-    Compact {
-        /// The store's folder.
-        #[arg(value_name = "DIR")]
-        folder: PathBuf,
-        /// Drop keys that were claimed longer ago.
-        #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
-        ttl: Option<Duration>,
-    },
-    /// Make a store from what earlier runs have published.
-    #[command(
-        after_help = "The keys are claimed at the time of the rebuild: with --ttl, they are forgotten that long \
-                            after it. The store does not know the runs of before; a run whose output is there is \
-                            refused."
-    )]
-    Rebuild {
-        /// The folder of the new store.
-        #[arg(value_name = "DIR")]
-        folder: PathBuf,
-        /// Published outputs: files and directories.
-        #[arg(long, value_name = "OUTPUT", required = true, num_args = 1..)]
-        from: Vec<PathBuf>,
-        /// The key protocol: a built-in's name, or a file.
-        #[arg(long, value_name = "NAME", default_value = "geojson-v1")]
-        protocol: String,
-    },
-    /// Forget a protocol that is no longer used, and its keys.
-    DropProtocol {
-        /// The store's folder.
-        #[arg(value_name = "DIR")]
-        folder: PathBuf,
-        /// The protocol, by the name that the store knows it by, or by fingerprint.
-        #[arg(value_name = "NAME")]
-        name: String,
-    },
 }
 
 #[derive(Subcommand)]
@@ -312,7 +226,7 @@ struct Common {
 }
 
 #[derive(Args)]
-struct ProtocolOptions {
+pub(crate) struct ProtocolOptions {
     /// The key protocol: a built-in's name, or a file.
     #[arg(long, value_name = "NAME", default_value = "geojson-v1")]
     protocol: String,
@@ -369,7 +283,7 @@ impl Dedup {
             folder: folder.clone(),
             run_id: self.run_id.clone(),
             ttl: self.ttl,
-            also: self.also.iter().map(|name| Protocol::find(name)).collect::<Result<_, _>>()?,
+            also: protocols(&self.also)?,
             adopt: false,
             force: self.force,
             trust_clock: self.trust_clock,
@@ -431,6 +345,10 @@ impl Explain {
     pub(crate) fn protocol(&self) -> Result<Protocol, Error> {
         self.protocol.resolve()
     }
+}
+
+fn protocols(names: &[String]) -> Result<Vec<Protocol>, Error> {
+    names.iter().map(|name| Protocol::find(name)).collect()
 }
 
 impl ProtocolOptions {

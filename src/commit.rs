@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::config::{Config, StoreConfig};
 use crate::error::Error;
-use crate::input::Source;
+use crate::input::{Source, passed_over};
 use crate::key::ShortKey;
 use crate::output::target_of;
 use crate::protocol::Protocol;
@@ -52,11 +52,8 @@ impl StoreRun {
         };
         let session = Session::open(&RealDisk, &store.folder, now(), store.trust_clock)?;
         let manifest = session.manifest();
-        if store.adopt && !(manifest.runs.is_empty() && manifest.segments.is_empty()) {
-            let name = store.folder.display();
-            return Err(Error::Usage(format!(
-                "{name}: is a store with keys; make the store anew in another folder"
-            )));
+        if store.adopt {
+            check_adoption(manifest, &store.folder, &config.inputs)?;
         }
         let mut protocols = vec![config.protocol.clone()];
         protocols.extend(store.also.iter().cloned());
@@ -219,6 +216,26 @@ fn check_places(config: &Config, store: &Path) -> Result<(), Error> {
         }
         if canonical(store).is_some_and(|store| canonical(folder_of(&target)) == Some(store)) {
             return Err(Error::Usage(format!("{name}: a store has its folder for itself; write elsewhere")));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to make a store anew where one is, or of a part of what was published.
+fn check_adoption(manifest: &Manifest, store: &Path, outputs: &[PathBuf]) -> Result<(), Error> {
+    if !(manifest.runs.is_empty() && manifest.segments.is_empty()) {
+        let name = store.display();
+        return Err(Error::Usage(format!(
+            "{name}: is a store with keys; make the store anew in another folder"
+        )));
+    }
+    for folder in outputs.iter().filter(|path| path.is_dir()) {
+        if let Some(other) = passed_over(folder)? {
+            return Err(Error::Usage(format!(
+                "{}: is not called as event files are, and would be passed over; if it was published, name the files \
+                 instead of their folder, otherwise put it elsewhere",
+                other.display()
+            )));
         }
     }
     Ok(())

@@ -4,15 +4,14 @@ mod cli;
 mod progress;
 mod signals;
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
-use firstseen::store::{self, KeyFormat};
-use firstseen::{Config, Error, Meter, Protocol, StoreConfig, thousands};
+use firstseen::{Config, Error, Meter, Protocol};
 
-use cli::{Cli, Command, Compare, Dedup, Explain, ProtocolCommand, StoreCommand};
+use cli::{Cli, Command, Compare, Dedup, Explain, ProtocolCommand};
 use progress::Progress;
 use signals::end_on_signals;
 
@@ -57,7 +56,7 @@ fn run(command: &Command) -> Result<ExitCode, Error> {
         Command::Explain(explain) => return run_explain(explain),
         Command::Compare(compare) => return run_compare(compare),
         Command::Protocol(command) => return run_protocol(command),
-        Command::Store(command) => run_store(command)?,
+        Command::Store(command) => command.run()?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -142,76 +141,6 @@ fn run_protocol(command: &ProtocolCommand) -> Result<ExitCode, Error> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn run_store(command: &StoreCommand) -> Result<(), Error> {
-    let counted = thousands;
-    match command {
-        StoreCommand::Info { folder, json } => {
-            let info = store::info(folder)?;
-            // Numbers and text always have a JSON form.
-            print(&if *json {
-                serde_json::to_string_pretty(&info).unwrap_or_default() + "\n"
-            } else {
-                info.to_string()
-            })
-        }
-        StoreCommand::Verify { folder, outputs } => print(&store::verify(folder, *outputs)?.to_string()),
-        StoreCommand::Export { folder, protocol, times, raw } => {
-            let format = match (times, raw) {
-                (true, _) => KeyFormat::Dated,
-                (_, true) => KeyFormat::Raw,
-                _ => KeyFormat::Hex,
-            };
-            store::export(folder, protocol, format, &mut io::stdout().lock()).map(|_| ())
-        }
-        StoreCommand::Import { folder, keys, protocol } => {
-            let protocol = Protocol::find(protocol)?;
-            let name = keys.display().to_string();
-            let mut text: Box<dyn BufRead> = match name.as_str() {
-                "-" => Box::new(io::stdin().lock()),
-                _ => {
-                    let file = std::fs::File::open(keys);
-                    Box::new(io::BufReader::new(file.map_err(|error| Error::Io {
-                        action: "read",
-                        path: name.clone(),
-                        error,
-                    })?))
-                }
-            };
-            let (lines, new) = store::open_or_create(folder)?.import(&protocol, &name, &mut *text)?;
-            print(&format!("{} lines: {} new keys\n", counted(lines), counted(new)))
-        }
-        StoreCommand::Compact { folder, ttl } => {
-            let ttl = ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
-            let mut session = store::open(folder)?;
-            if ttl.is_some() && !session.is_clock_plausible() {
-                warn(&["the clock is more than a year ahead of the last run: no key is dropped".to_owned()]);
-            }
-            let (before, after) = session.compact(ttl)?;
-            print(&format!("{} keys, {} before\n", counted(after), counted(before)))
-        }
-        StoreCommand::Rebuild { folder, from, protocol } => {
-            let store = StoreConfig {
-                folder: folder.clone(),
-                run_id: Some("rebuild".to_owned()),
-                ttl: None,
-                also: Vec::new(),
-                adopt: true,
-                force: false,
-                trust_clock: false,
-            };
-            let protocol = Protocol::find(protocol)?;
-            let config =
-                Config { inputs: from.clone(), dry_run: true, store: Some(store), ..Config::new(protocol) };
-            let report = firstseen::dedup(&config, &Arc::new(Meter::default()))?;
-            print(&format!("firstseen: {report}\n"))
-        }
-        StoreCommand::DropProtocol { folder, name } => {
-            let keys = store::open(folder)?.drop_protocol(name)?;
-            print(&format!("dropped {} keys of {name}\n", counted(keys)))
-        }
-    }
 }
 
 /// Says what is to be thought about.

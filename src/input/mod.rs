@@ -29,7 +29,7 @@ use decode::Format;
 use map::{Mapped, MappedRange};
 pub use source::Grown;
 use source::open_stdin;
-pub(crate) use source::{FileId, Source, resolve};
+pub(crate) use source::{FileId, Source, passed_over, resolve};
 use stream::Block;
 
 /// Batches that wait between the reader and the workers.

@@ -164,16 +164,8 @@ fn file_source(path: PathBuf, metadata: &fs::Metadata) -> Source {
 /// The event files in a directory, sorted by path.
 fn files_in(directory: &Path) -> Result<Vec<Source>, Error> {
     let name = directory.display().to_string();
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(directory).map_err(Error::io("read", &name))? {
-        let path = entry.map_err(Error::io("read", &name))?.path();
-        if is_event_file(&path) {
-            paths.push(path);
-        }
-    }
-    paths.sort();
     let mut sources = Vec::new();
-    for path in paths {
+    for path in paths_in(directory)?.into_iter().filter(|path| is_event_file(path)) {
         let metadata = fs::metadata(&path).map_err(Error::io("read", path.display().to_string()))?;
         if metadata.is_file() {
             sources.push(file_source(path, &metadata));
@@ -186,6 +178,23 @@ fn files_in(directory: &Path) -> Result<Vec<Source>, Error> {
         )));
     }
     Ok(sources)
+}
+
+/// A file in the directory that is not called as event files are, and so is passed over. Hidden ones do not count.
+pub(crate) fn passed_over(directory: &Path) -> Result<Option<PathBuf>, Error> {
+    let is_hidden = |path: &Path| path.file_name().is_some_and(|name| name.as_encoded_bytes()[0] == b'.');
+    let is_passed_over = |path: &PathBuf| !is_event_file(path) && !is_hidden(path) && path.is_file();
+    Ok(paths_in(directory)?.into_iter().find(is_passed_over))
+}
+
+/// All that is in a directory, sorted.
+fn paths_in(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let name = directory.display().to_string();
+    let entries = fs::read_dir(directory).map_err(Error::io("read", &name))?;
+    let paths: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
+    let mut paths = paths.map_err(Error::io("read", &name))?;
+    paths.sort();
+    Ok(paths)
 }
 
 fn is_event_file(path: &Path) -> bool {

@@ -60,9 +60,17 @@ pub(crate) fn now() -> u64 {
 
 /// A time for people and programs (RFC 3339), to the second.
 pub(crate) fn time_text(time: u64) -> String {
-    // Times past the year 9999 have no such text.
-    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(time.min(253_402_300_799_000)))
-        .to_string()
+    humantime::format_rfc3339_seconds(system_time(time)).to_string()
+}
+
+/// The same to the millisecond, as a store keeps it.
+fn exact_time_text(time: u64) -> String {
+    humantime::format_rfc3339_millis(system_time(time)).to_string()
+}
+
+/// Times past the year 9999 have no text.
+fn system_time(time: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(time.min(253_402_300_799_000))
 }
 
 /// What a folder's store holds, without taking its lock.
@@ -225,7 +233,7 @@ pub fn export(folder: &Path, protocol: &str, format: KeyFormat, out: &mut dyn Wr
             KeyFormat::Raw => text.extend_from_slice(key),
             KeyFormat::Hex => text.extend_from_slice(format!("{}\n", hex(key)).as_bytes()),
             KeyFormat::Dated => {
-                text.extend_from_slice(format!("{}\t{}\n", hex(key), time_text(*claimed)).as_bytes());
+                text.extend_from_slice(format!("{}\t{}\n", hex(key), exact_time_text(*claimed)).as_bytes());
             }
         }
         if text.len() > 1 << 20 {
@@ -283,10 +291,15 @@ pub(super) fn merged(
             })?;
         }
     }
-    // The stable sort merges what is sorted already. Of one key, the latest claim comes first, and stays.
+    latest_of_each(&mut keys);
+    Ok(keys)
+}
+
+/// Sorts keys, and leaves of each its latest claim.
+pub(super) fn latest_of_each(keys: &mut Vec<(ShortKey, u64)>) {
+    // The stable sort merges what is sorted already.
     keys.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
     keys.dedup_by_key(|(key, _)| *key);
-    Ok(keys)
 }
 
 impl fmt::Display for Verified {

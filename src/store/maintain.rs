@@ -2,14 +2,16 @@
 
 use std::io::BufRead;
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 use super::disk::RealDisk;
-use super::inspect::{find_protocol, merged, now};
+use super::inspect::{find_protocol, latest_of_each, merged, now};
 use super::manifest::{Listed, Manifest, unhex};
 use super::{Session, segment_path};
 use crate::error::Error;
 use crate::key::ShortKey;
 use crate::protocol::Protocol;
+use crate::report::ProtocolReport;
 
 impl Session<'_> {
     /// Merges the segments of each protocol into one, without keys that were claimed `ttl` milliseconds ago or before.
@@ -37,20 +39,25 @@ impl Session<'_> {
         Ok((before, after))
     }
 
-    /// Adds keys, read from text: a key a line in hexadecimal digits, with the protocol's prefix or without; a tab and
-    /// what follows do not count. A key that the store has keeps its claim. Returns how many lines there were, and how many keys are new.
+    /// Adds keys, read from text: a key a line in hexadecimal digits, with the protocol's prefix or without. With
+    /// `times`, a tab and the claim time (RFC 3339) follow; otherwise a tab and what follows do not count. A key that the
+    /// store has keeps its claim. Returns how many lines there were, and how many keys are new.
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] with the line that is no key, and as [`Session::compact`].
+    /// [`Error::Usage`] with the line that is no key or has no time, [`Error::OtherProtocol`], and as [`Session::compact`].
     pub fn import(
         &mut self,
         protocol: &Protocol,
         source: &str,
         text: &mut dyn BufRead,
+        times: bool,
     ) -> Result<(u64, u64), Error> {
-        super::check_protocols(&self.manifest, &self.folder, &[protocol])?;
-        let report = crate::report::ProtocolReport::of(protocol);
+        let report = ProtocolReport::of(protocol);
+        // While a protocol is changed, there are two, and keys of either may be added.
+        if self.manifest.protocols.iter().all(|known| known.fingerprint != report.fingerprint) {
+            super::check_protocols(&self.manifest, &self.folder, &[protocol])?;
+        }
         let seen = self.load(protocol, None)?;
         let mut keys: Vec<(ShortKey, u64)> = Vec::new();
         let mut lines = 0;
@@ -58,16 +65,16 @@ impl Session<'_> {
             let line = line.map_err(Error::io("read", source))?;
             lines += 1;
             let line = String::from_utf8_lossy(&line);
-            let digits = line.split('\t').next().unwrap_or("").trim();
-            if digits.is_empty() {
+            let (digits, rest) = line.split_once('\t').unwrap_or((&line, ""));
+            if digits.trim().is_empty() {
                 continue;
             }
-            let key = parse_key(digits, protocol)
-                .map_err(|reason| Error::Usage(format!("{source}:{lines}: {reason}")))?;
-            keys.push((key, self.time));
+            let told = |reason| Error::Usage(format!("{source}:{lines}: {reason}"));
+            let key = parse_key(digits.trim(), protocol).map_err(told)?;
+            let claimed = if times { parse_time(rest.trim()).map_err(told)? } else { self.time };
+            keys.push((key, claimed.min(self.time)));
         }
-        keys.sort_unstable();
-        keys.dedup();
+        latest_of_each(&mut keys);
         keys.retain(|(key, _)| !seen.contains(key));
         let mut manifest = self.manifest.clone();
         self.add_segment(&mut manifest, &report.fingerprint, None, keys.iter().copied())?;
@@ -121,24 +128,29 @@ fn parse_key(digits: &str, protocol: &Protocol) -> Result<ShortKey, String> {
     let settings = protocol.settings();
     let digits = digits.strip_prefix(&settings.prefix).unwrap_or(digits);
     let bytes = settings.key_bytes;
-    if digits.len() != 2 * bytes {
-        return Err(format!(
-            "a key of {} has {} hexadecimal digits, not {}",
-            protocol.name(),
-            2 * bytes,
-            digits.len()
-        ));
+    // A store keeps 16 bytes of a longer key, and zeros after a shorter one.
+    if ![2 * bytes, 32].contains(&digits.len()) {
+        let or_kept = if bytes == 16 { "" } else { ", or 32 as a store exports them" };
+        let (name, digits) = (protocol.name(), digits.len());
+        return Err(format!("a key of {name} has {} hexadecimal digits{or_kept}, not {digits}", 2 * bytes));
     }
-    let kept = bytes.min(16);
-    let mut key = [0; 16];
-    for (byte, place) in key.iter_mut().take(kept).enumerate().map(|(at, place)| (2 * at, place)) {
-        let pair = digits.get(byte..byte + 2).and_then(unhex::<1>);
-        *place = pair.ok_or_else(|| format!("`{digits}` is not in hexadecimal digits"))?[0];
+    if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return Err(format!("`{digits}` is not in hexadecimal digits"));
     }
-    match digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        true => Ok(key),
-        false => Err(format!("`{digits}` is not in hexadecimal digits")),
+    let mut padded = digits.to_owned();
+    padded.extend(std::iter::repeat_n('0', 32_usize.saturating_sub(digits.len())));
+    match unhex(&padded[..32]) {
+        Some(key) if key.iter().skip(bytes).all(|&byte| byte == 0) => Ok(key),
+        _ => Err(format!("`{digits}` is longer than a key of {}, of {} digits", protocol.name(), 2 * bytes)),
     }
+}
+
+/// The time of a claim (RFC 3339), in milliseconds since 1970.
+fn parse_time(text: &str) -> Result<u64, String> {
+    let time = humantime::parse_rfc3339(text).map_err(|_| {
+        format!("`{text}` is no time; with --times, each line has a key, a tab and a time (RFC 3339)")
+    })?;
+    Ok(time.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64))
 }
 
 /// Opens a store that is there, to be changed.
@@ -146,9 +158,9 @@ fn parse_key(digits: &str, protocol: &Protocol) -> Result<ShortKey, String> {
 /// # Errors
 ///
 /// As [`Session::open`], and [`Error::Usage`] if there is none.
-pub fn open(folder: &Path) -> Result<Session<'static>, Error> {
+pub fn open(folder: &Path, trust_clock: bool) -> Result<Session<'static>, Error> {
     match Manifest::path(folder).exists() {
-        true => open_or_create(folder),
+        true => open_or_create(folder, trust_clock),
         false => Err(Error::Usage(format!("{}: there is no store", folder.display()))),
     }
 }
@@ -158,8 +170,8 @@ pub fn open(folder: &Path) -> Result<Session<'static>, Error> {
 /// # Errors
 ///
 /// As [`Session::open`].
-pub fn open_or_create(folder: &Path) -> Result<Session<'static>, Error> {
-    let session = Session::open(&RealDisk, folder, now(), false)?;
+pub fn open_or_create(folder: &Path, trust_clock: bool) -> Result<Session<'static>, Error> {
+    let session = Session::open(&RealDisk, folder, now(), trust_clock)?;
     session.announce("of `firstseen store`", Vec::new())?;
     Ok(session)
 }

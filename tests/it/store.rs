@@ -465,6 +465,86 @@ fn keys_go_out_and_in_again() {
         .expect_trouble("make the store anew in another folder");
 }
 
+#[test]
+fn keys_of_every_length_come_in_again_as_old_as_they_were() {
+    let folder = Folder::new();
+    folder.file("a.in", feed(&[1, 2]));
+    folder.file("b.in", feed(&[2, 3]));
+    for (key_bytes, digits) in [("8", 16), ("0", 128), ("16", 32), ("20", 40)] {
+        let options = ["--key-bytes", key_bytes];
+        let (one, two) = (format!("one-{key_bytes}"), format!("two-{key_bytes}"));
+        let in_store = |store: &str, name: &str| {
+            let output = format!("{store}.{name}.out");
+            folder.run(
+                &[&["dedup", "-q", "--store", store, &format!("{name}.in"), "-o", &output], &options[..]]
+                    .concat(),
+            )
+        };
+        in_store(&one, "a").expect_code(0);
+        let info = firstseen::store::info(&folder.path().join(&one)).unwrap();
+        let known = &info.manifest.protocols[0].fingerprint;
+        let export = |store: &str| {
+            let run = folder.run(&["store", "export", store, "--times", "--protocol", known]).expect_code(0);
+            String::from_utf8(run.stdout).unwrap()
+        };
+        let keys = export(&one);
+        thread::sleep(Duration::from_millis(5));
+        folder.file("keys", &keys);
+        folder.run(&[&["store", "import", &two, "keys", "--times"], &options[..]].concat()).expect_code(0);
+        assert_eq!(export(&two), keys, "{key_bytes}");
+        in_store(&two, "b").expect_code(0);
+        assert_eq!(folder.read(&format!("{two}.b.out")), delivery(3, 1).as_bytes());
+        // Whole keys, as `key` prints them, are the same ones.
+        let whole = folder.run(&[&["key", "a.in"], &options[..]].concat()).expect_code(0).stdout;
+        assert_eq!(whole.len(), 2 * (digits + 1), "{key_bytes}");
+        let again = folder.pipe(&[&["store", "import", &two, "-"], &options[..]].concat(), &whole);
+        assert_eq!(again.expect_code(0).stdout, b"2 lines: 0 new keys\n", "{key_bytes}");
+    }
+    let refused = |text: &str, options: &[&str], told: &str| {
+        folder.file("keys", text);
+        folder.run(&[&["store", "import", "other", "keys"], options].concat()).expect_trouble(told);
+    };
+    let zeros = "0".repeat(31);
+    refused(&format!("{zeros}1"), &["--key-bytes", "8"], "is longer than a key of ");
+    refused("0011", &["--key-bytes", "8"], "has 16 hexadecimal digits, or 32 as a store exports them, not 4");
+    refused(&format!("{zeros}0\tyesterday"), &["--times"], "keys:1: `yesterday` is no time");
+    refused(&format!("\n{zeros}0"), &["--times"], "keys:2: `` is no time");
+}
+
+#[test]
+fn keys_are_added_and_made_anew_while_a_protocol_is_changed() {
+    let folder = Folder::new();
+    folder.file("a.in", feed(&[1]));
+    folder.file("b.in", feed(&[1, 2]));
+    let both = ["--protocol", "feed-v1", "--also", "geojson-v1"];
+    night(&folder, "a", &[]).expect_code(0);
+    night(&folder, "b", &both).expect_code(0);
+    let key = |protocol: &str| folder.run(&["key", "b.in", "--protocol", protocol]).expect_code(0).stdout;
+    for protocol in ["geojson-v1", "feed-v1"] {
+        let run = folder.pipe(&["store", "import", "store", "-", "--protocol", protocol], &key(protocol));
+        assert_eq!(run.expect_code(0).stdout, b"2 lines: 0 new keys\n");
+    }
+    folder
+        .pipe(&["store", "import", "store", "-", "--protocol", "jcs-v1"], &key("jcs-v1"))
+        .expect_trouble("holds keys of geojson-v1");
+    let rebuilt = ["store", "rebuild", "new", "--from", "a.out", "b.out"];
+    folder.run(&[&rebuilt[..], &both].concat()).expect_code(0);
+    let exported = |store: &str, protocol: &str| {
+        folder.run(&["store", "export", store, "--protocol", protocol]).expect_code(0).stdout
+    };
+    for protocol in ["geojson-v1", "feed-v1"] {
+        assert_eq!(exported("new", protocol), exported("store", protocol), "{protocol}");
+    }
+    // A file that would be passed over is no reason to know its keys no more.
+    folder.shell("mkdir out && cp a.out out/a.jsonl && cp b.out out/2026-11-30").expect_code(0);
+    folder
+        .run(&["store", "rebuild", "part", "--from", "out"])
+        .expect_trouble("out/2026-11-30: is not called as event files are");
+    folder.shell("mv out/2026-11-30 out/b.ndjson && touch out/.hidden").expect_code(0);
+    folder.run(&["store", "rebuild", "part", "--from", "out"]).expect_code(0);
+    assert_eq!(exported("part", "geojson-v1"), exported("store", "geojson-v1"));
+}
+
 /// Nights that overlap, of which some are killed and all are run again.
 #[test]
 fn thirty_nights_with_kills_are_as_one() {
@@ -683,7 +763,7 @@ fn reading_without_the_lock_sees_one_state_of_the_store() {
     thread::scope(|scope| {
         scope.spawn(|| {
             for _ in 0..100 {
-                firstseen::store::open(&store).unwrap().compact(None).unwrap();
+                firstseen::store::open(&store, false).unwrap().compact(None).unwrap();
             }
             compacted.store(true, Ordering::Relaxed);
         });
