@@ -1,6 +1,6 @@
 //! The store on a disk that crashes: what was not brought to disk survives in part, or not at all.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -251,114 +251,211 @@ impl ReadAt for Open {
 }
 
 const STORE: &str = "/store";
+/// Keys that are imported are those of events that no night has.
+const IMPORTED: [u32; 3] = [100, 101, 102];
 
-/// An event is a number, and its key is made of it.
-fn key_of(event: u32) -> [u8; 16] {
-    XxHash3_128::oneshot(&event.to_le_bytes()).to_be_bytes()
+/// What is done with the store, one after another.
+#[derive(Clone, Debug)]
+enum Job {
+    /// A run of these events. The first is under the old protocol, all others are under the new one and it.
+    Night(usize, &'static [u32]),
+    Compact,
+    Import,
+    DropOld,
 }
 
-fn protocol() -> Protocol {
-    Protocol::built_in("geojson-v1").unwrap()
+const JOBS: [Job; 6] = [
+    Job::Night(0, &[1, 2, 3, 2]),
+    Job::Night(1, &[3, 4, 1, 5]),
+    Job::Compact,
+    Job::Import,
+    Job::Night(2, &[5, 6, 6, 2]),
+    Job::DropOld,
+];
+
+fn protocol(name: &str) -> Protocol {
+    Protocol::built_in(name).unwrap()
+}
+
+const OLD: &str = "geojson-v1";
+const NEW: &str = "feed-v1";
+
+/// An event is a number, and its key is made of it.
+fn key_of(protocol: &str, event: u32) -> [u8; 16] {
+    XxHash3_128::oneshot(format!("{protocol} {event}").as_bytes()).to_be_bytes()
+}
+
+fn output(night: usize) -> PathBuf {
+    PathBuf::from(format!("/out/{night}"))
+}
+
+fn duplicates(night: usize) -> PathBuf {
+    PathBuf::from(format!("/out/{night}-duplicates"))
+}
+
+fn temporary_of(path: &Path) -> PathBuf {
+    path.with_file_name(format!(".{}.tmp", path.file_name().unwrap().display()))
+}
+
+/// Writes an output as a run does, under its temporary name.
+fn write_output(disk: &Fragile, path: PathBuf, events: &[u32]) -> io::Result<Published> {
+    let bytes: Vec<u8> = events.iter().flat_map(|event| event.to_le_bytes()).collect();
+    let temporary = temporary_of(&path);
+    let mut file = disk.create(&temporary)?;
+    file.write_all(&bytes)?;
+    file.finish()?;
+    let checksum = format!("{:032x}", XxHash3_128::oneshot(&bytes));
+    Ok(Published { path, temporary, bytes: bytes.len() as u64, checksum })
 }
 
 /// The job of one night: the run, unless it has committed; what `dedup --store` does.
-fn run_night(disk: &Fragile, night: usize, events: &[u32], now: u64) -> Result<(), Error> {
-    let mut session = Session::recover(disk, Path::new(STORE), now, false)?;
+fn run_night(disk: &Fragile, night: usize, events: &[u32]) -> Result<(), Error> {
+    let mut session = Session::recover(disk, Path::new(STORE), 1 + night as u64, false)?;
     let id = format!("night-{night}");
     if session.manifest().runs.iter().any(|run| run.id == id) {
         return Ok(());
     }
-    let (path, temporary) =
-        (PathBuf::from(format!("/out/{night}")), PathBuf::from(format!("/out/.{night}.tmp")));
-    session.announce(&id, vec![temporary.clone()])?;
-    let seen = session.load(&protocol(), None)?;
-    let mut new = BTreeSet::new();
-    let fresh: Vec<u32> = events
-        .iter()
-        .copied()
-        .filter(|&event| !seen.contains(&key_of(event)) && new.insert(key_of(event)))
-        .collect();
-    let bytes: Vec<u8> = fresh.iter().flat_map(|event| event.to_le_bytes()).collect();
-    let write = || {
-        let mut file = disk.create(&temporary)?;
-        file.write_all(&bytes)?;
-        file.finish()
-    };
-    let failed = |error| Error::Io { action: "write", path: "output".to_owned(), error };
-    if let Err(error) = write() {
-        let _ = disk.remove(&temporary);
-        return Err(failed(error));
+    let paths = [duplicates(night), output(night)];
+    let temporaries = paths.iter().map(|path| temporary_of(path)).collect::<Vec<_>>();
+    session.announce(&id, temporaries.clone())?;
+    let protocols = if night == 0 { &[OLD][..] } else { &[NEW, OLD] };
+    let loaded = protocols.iter().map(|name| session.load(&protocol(name), None));
+    let loaded = loaded.collect::<Result<Vec<_>, Error>>()?;
+    let mut new = vec![BTreeSet::new(); protocols.len()];
+    let (mut kept, mut rest) = (Vec::new(), Vec::new());
+    let mut times = HashMap::new();
+    for &event in events {
+        let keys: Vec<_> = protocols.iter().map(|name| key_of(name, event)).collect();
+        let is_seen =
+            |place: usize| loaded[place].contains(&keys[place]) || new[place].contains(&keys[place]);
+        let is_duplicate = (0..keys.len()).any(is_seen);
+        if is_duplicate && !is_seen(0) {
+            // As old as by its old key.
+            times.insert(keys[0], 1);
+        }
+        if is_duplicate { &mut rest } else { &mut kept }.push(event);
+        for (place, key) in keys.into_iter().enumerate() {
+            if !loaded[place].contains(&key) {
+                new[place].insert(key);
+            }
+        }
     }
-    let checksum = format!("{:032x}", XxHash3_128::oneshot(&bytes));
+    let mut claimed: Vec<Claimed> = new.into_iter().map(|keys| Vec::from_iter(keys).into()).collect();
+    claimed[0].times = times;
+    let give_up = |error| {
+        for temporary in &temporaries {
+            let _ = disk.remove(temporary);
+        }
+        error
+    };
+    let outputs = [rest, kept].into_iter().zip(paths).map(|(events, path)| write_output(disk, path, &events));
+    let outputs = outputs.collect::<io::Result<Vec<_>>>();
+    let outputs = outputs
+        .map_err(|error| Error::Io { action: "write", path: "output".to_owned(), error })
+        .map_err(give_up)?;
+    let report = |name: &&str| ProtocolReport {
+        name: (*name).to_owned(),
+        fingerprint: protocol(name).fingerprint().to_string(),
+    };
     let run = Run {
         id,
         time: 0,
         ttl: None,
-        protocols: vec![ProtocolReport {
-            name: "geojson-v1".to_owned(),
-            fingerprint: protocol().fingerprint().to_string(),
-        }],
+        protocols: protocols.iter().map(report).collect(),
         inputs: Vec::new(),
         events: events.len() as u64,
-        unique: fresh.len() as u64,
-        outputs: vec![Published { path, temporary: temporary.clone(), bytes: bytes.len() as u64, checksum }],
+        unique: outputs[1].bytes / 4,
+        outputs,
         published: false,
     };
-    session.commit(run, &[Claimed::from(new.into_iter().collect::<Vec<_>>())]).map_err(|error| match error {
-        CommitError::Nothing(error) => {
-            let _ = disk.remove(&temporary);
-            error
-        }
+    session.commit(run, &claimed).map_err(|error| match error {
+        CommitError::Nothing(error) => give_up(error),
         CommitError::Unfinished(error) => error,
     })
 }
 
-/// What all nights have published, or why something is wrong with it.
-fn published(disk: &Fragile, nights: usize) -> Vec<u32> {
-    let bytes = (0..nights).filter_map(|night| disk.read(Path::new(&format!("/out/{night}")))).flatten();
-    bytes
-        .collect::<Vec<u8>>()
-        .chunks_exact(4)
-        .map(|event| u32::from_le_bytes(event.try_into().unwrap()))
-        .collect()
+/// Does a job, unless it has been done.
+fn work(disk: &Fragile, job: &Job) -> Result<(), Error> {
+    let open = || Session::recover(disk, Path::new(STORE), 1, false);
+    match job {
+        Job::Night(night, events) => run_night(disk, *night, events),
+        Job::Compact => open()?.compact(None).map(drop),
+        Job::Import => {
+            let keys: String = IMPORTED
+                .iter()
+                .map(|&event| format!("{:032x}\n", u128::from_be_bytes(key_of(NEW, event))))
+                .collect();
+            open()?.import(&protocol(NEW), "keys", &mut keys.as_bytes(), false).map(drop)
+        }
+        Job::DropOld => {
+            let mut session = open()?;
+            let is_there = session.manifest().protocols.iter().any(|known| known.name == OLD);
+            if is_there { session.drop_protocol(OLD).map(drop) } else { Ok(()) }
+        }
+    }
 }
 
-/// Whether the store and the outputs say the same: each night is published as a whole or not at all.
-fn check(disk: &Fragile, nights: &[Vec<u32>], context: &str) {
+fn read_events(disk: &Fragile, path: &Path) -> Option<Vec<u32>> {
+    let bytes = disk.read(path)?;
+    Some(bytes.chunks_exact(4).map(|event| u32::from_le_bytes(event.try_into().unwrap())).collect())
+}
+
+/// Whether the store and the outputs say the same: each run is published as a whole or not at all, and so are the keys
+/// of each job. `done` jobs have been done, and perhaps one more.
+fn check(disk: &Fragile, done: usize, context: &str) {
     let session = Session::recover(disk, Path::new(STORE), 1, false)
         .unwrap_or_else(|error| panic!("{context}: {error}"));
-    let events = published(disk, nights.len());
-    let once: BTreeSet<u32> = events.iter().copied().collect();
-    assert_eq!(once.len(), events.len(), "{context}: an event is published twice");
     let committed: BTreeSet<&str> = session.manifest().runs.iter().map(|run| run.id.as_str()).collect();
-    for (night, events) in nights.iter().enumerate() {
+    let (mut once, mut of_new) = (BTreeSet::new(), BTreeSet::new());
+    for (place, job) in JOBS.iter().enumerate() {
+        let Job::Night(night, events) = job else { continue };
         let is_committed = committed.contains(format!("night-{night}").as_str());
-        let is_published = disk.read(Path::new(&format!("/out/{night}"))).is_some();
-        assert_eq!(is_committed, is_published, "{context}: night {night}");
-        assert!(
-            !is_committed || events.iter().all(|event| once.contains(event)),
-            "{context}: night {night} lost an event"
-        );
+        assert!(is_committed || place >= done, "{context}: night {night} is forgotten");
+        let published = [output(*night), duplicates(*night)].map(|path| read_events(disk, &path));
+        assert_eq!(published.each_ref().map(Option::is_some), [is_committed; 2], "{context}: night {night}");
+        if is_committed {
+            let mut seen_before = once.clone();
+            let (kept, rest) = events.iter().partition::<Vec<u32>, _>(|&&event| seen_before.insert(event));
+            assert_eq!(published, [Some(kept), Some(rest)], "{context}: night {night}");
+            once = seen_before;
+            of_new.extend(events.iter().filter(|_| *night > 0));
+        }
     }
-    let seen = session.load(&protocol(), None).unwrap();
-    assert_eq!(seen.len(), once.len(), "{context}");
-    assert!(once.iter().all(|&event| seen.contains(&key_of(event))), "{context}");
+    let loaded = |name| session.load(&protocol(name), None).unwrap();
+    let new = loaded(NEW);
+    let is_imported = new.contains(&key_of(NEW, IMPORTED[0]));
+    assert!(is_imported || done <= 3, "{context}: what was imported is forgotten");
+    of_new.extend(IMPORTED.iter().filter(|_| is_imported));
+    assert_eq!(new.len(), of_new.len(), "{context}");
+    assert!(of_new.iter().all(|&event| new.contains(&key_of(NEW, event))), "{context}");
+    let old = loaded(OLD);
+    let is_dropped = session.manifest().protocols.iter().all(|known| known.name != OLD);
+    assert!(!is_dropped || done + 1 >= JOBS.len() || done == 0, "{context}: the old keys are dropped");
+    assert_eq!(old.len(), if is_dropped { 0 } else { once.len() }, "{context}");
+    assert!(is_dropped || once.iter().all(|&event| old.contains(&key_of(OLD, event))), "{context}");
     // What no manifest names is gone.
-    let left: Vec<_> =
-        disk.paths().into_iter().filter(|path| path.extension().is_some_and(|end| end == "tmp")).collect();
+    let listed =
+        session.manifest().segments.iter().map(|listed| format!("{STORE}/{:016}.keys", listed.number));
+    let listed: BTreeSet<PathBuf> = listed.map(PathBuf::from).collect();
+    let is_left = |path: &PathBuf| match path.extension().and_then(|end| end.to_str()) {
+        Some("tmp") => true,
+        Some("keys") => !listed.contains(path),
+        _ => false,
+    };
+    let left: Vec<_> = disk.paths().into_iter().filter(is_left).collect();
     assert!(left.is_empty(), "{context}: {left:?}");
 }
 
-/// Nights with trouble at one place, and perhaps more while that is recovered from.
-fn try_nights(seed: u64, nights: &[Vec<u32>], troubled: usize, trouble: Trouble) -> u64 {
+/// All jobs, with trouble in one, and perhaps more while that is recovered from. Returns the operations of that job.
+fn try_jobs(seed: u64, troubled: usize, trouble: Trouble) -> u64 {
     let disk = Fragile::default();
     let mut dice = Dice(seed);
     let mut operations = 0;
-    for (night, events) in nights.iter().enumerate() {
-        let context = format!("seed {seed}, night {troubled}, {trouble:?}, at night {night}");
-        disk.begin(if night == troubled { trouble } else { Trouble::Nothing });
-        let result = run_night(&disk, night, events, 1);
-        if night == troubled {
+    for (place, job) in JOBS.iter().enumerate() {
+        let context = format!("seed {seed}, job {troubled}, {trouble:?}, at {job:?}");
+        disk.begin(if place == troubled { trouble } else { Trouble::Nothing });
+        let result = work(&disk, job);
+        if place == troubled {
             operations = disk.operations();
         }
         if disk.is_down() || (result.is_err() && dice.coin()) {
@@ -375,33 +472,28 @@ fn try_nights(seed: u64, nights: &[Vec<u32>], troubled: usize, trouble: Trouble)
             disk.restart(&mut dice);
         }
         disk.begin(Trouble::Nothing);
-        check(&disk, nights, &context);
-        run_night(&disk, night, events, 1).unwrap_or_else(|error| panic!("{context}, again: {error}"));
-        check(&disk, nights, &context);
+        check(&disk, place, &context);
+        work(&disk, job).unwrap_or_else(|error| panic!("{context}, again: {error}"));
+        check(&disk, place + 1, &context);
         // A crash at rest changes nothing.
         disk.restart(&mut dice);
-        check(&disk, nights, &context);
+        check(&disk, place + 1, &context);
     }
-    let all: BTreeSet<u32> = nights.iter().flatten().copied().collect();
-    let mut events = published(&disk, nights.len());
-    events.sort_unstable();
-    assert_eq!(events, all.into_iter().collect::<Vec<_>>());
     operations
 }
 
 #[test]
 fn no_crash_and_no_failure_loses_or_repeats_an_event() {
-    let nights = [vec![1, 2, 3, 2], vec![3, 4, 1, 5], vec![5, 6, 6, 2]];
     let mut cases = 0;
-    for troubled in 0..nights.len() {
-        let operations = try_nights(0, &nights, troubled, Trouble::Nothing);
-        assert!(operations > 30, "{operations}");
-        let seeds = 0..50;
+    for troubled in 0..JOBS.len() {
+        let operations = try_jobs(0, troubled, Trouble::Nothing);
+        assert!(operations > 10, "{operations} of {:?}", JOBS[troubled]);
+        let seeds = 0..25;
         cases += 2 * operations * seeds.end;
         (1..=operations).into_par_iter().for_each(|operation| {
             for seed in seeds.clone() {
-                try_nights(seed, &nights, troubled, Trouble::Crash(operation));
-                try_nights(seed, &nights, troubled, Trouble::Failure(operation));
+                try_jobs(seed, troubled, Trouble::Crash(operation));
+                try_jobs(seed, troubled, Trouble::Failure(operation));
             }
         });
     }
