@@ -49,6 +49,8 @@ mod parse;
 
 mod number;
 
+mod escape;
+
 mod draft;
 
 mod geometry;
