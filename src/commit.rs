@@ -9,9 +9,9 @@ use crate::error::Error;
 use crate::input::{Source, passed_over};
 use crate::key::ShortKey;
 use crate::output::target_of;
-use crate::protocol::Protocol;
+use crate::protocol::{Protocol, ProtocolReport};
 use crate::publish::{folder_of, tagged};
-use crate::report::{Counts, ProtocolReport, StoreReport};
+use crate::report::{Counts, StoreReport};
 use crate::store::disk::RealDisk;
 use crate::store::{
     Alias, CommitError, Consumed, Loaded, Manifest, Published, Run, Session, check_protocols, hex, now,

@@ -23,7 +23,7 @@ use crate::output::{Output, publish};
 use crate::parse::Parser;
 use crate::project::text_at;
 use crate::protocol::Pointer;
-use crate::report::ProtocolReport;
+use crate::protocol::ProtocolReport;
 use crate::tally::Tally;
 
 /// Captures are small; a batch of them need not keep many workers busy.

@@ -32,11 +32,15 @@
 pub mod error;
 pub mod meter;
 
+mod units;
+
 mod hint;
 
 mod crs;
 
 pub mod protocol;
+
+mod config;
 
 mod input;
 mod split;
@@ -65,6 +69,8 @@ mod quick;
 
 mod key;
 
+mod publish;
+
 pub mod store;
 
 mod seen;
@@ -73,15 +79,11 @@ mod analyse;
 
 mod emit;
 
-mod publish;
-
 mod sink;
 
 mod output;
 
 mod report;
-
-mod config;
 
 mod tally;
 
@@ -114,9 +116,10 @@ pub use input::Grown;
 pub use key::{Key, Keyer};
 pub use meter::Meter;
 pub use pipeline::{dedup, keys};
-pub use protocol::{Fingerprint, Hash, Overrides, Protocol, Settings};
+pub use protocol::{Fingerprint, Hash, Overrides, Protocol, ProtocolReport, Settings};
 pub use publish::abandon;
-pub use report::{Counts, InputReport, ProtocolReport, Report, Seconds, StoreReport, thousands};
+pub use report::{Counts, InputReport, Report, Seconds, StoreReport};
+pub use units::thousands;
 
 /// The most objects and arrays inside each other that an event may have, itself included.
 pub const DEPTH_MAX: usize = 1024;

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::error::Reason;
 use crate::input::Grown;
 use crate::meter::Meter;
-use crate::protocol::Protocol;
-use crate::store::{Run, time_text};
+use crate::protocol::{Protocol, ProtocolReport};
+use crate::store::Run;
+use crate::units::{thousands, time_text};
 
 /// What a run did. It serialises to the JSON of `--report`.
 #[derive(Clone, Debug, Serialize)]
@@ -53,21 +54,6 @@ pub struct StoreReport {
     /// What is to be thought about.
     #[serde(skip)]
     pub warnings: Vec<String>,
-}
-
-/// A protocol in a report.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ProtocolReport {
-    /// Its name.
-    pub name: String,
-    /// Its [fingerprint](Protocol::fingerprint).
-    pub fingerprint: String,
-}
-
-impl ProtocolReport {
-    pub(crate) fn of(protocol: &Protocol) -> Self {
-        Self { name: protocol.name().to_owned(), fingerprint: protocol.fingerprint().to_string() }
-    }
 }
 
 /// One input in a report.
@@ -257,20 +243,6 @@ impl fmt::Display for Report {
         }
         Ok(())
     }
-}
-
-/// A number with commas between groups of three digits.
-#[must_use]
-pub fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// `VmHWM` of proc_pid_status(5).

@@ -19,8 +19,8 @@ use crate::exact::ExactParser;
 use crate::geometry::{Geometer, Notes};
 use crate::key::Keyer;
 use crate::project::{Projector, left_out};
+use crate::protocol::ProtocolReport;
 use crate::protocol::{Protocol, Scheme, Source, Transform, child};
-use crate::report::ProtocolReport;
 use crate::tape::{Node, Tape};
 use walk::{each_child, first_byte, name_of, values_by_name};
 

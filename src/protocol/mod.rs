@@ -15,6 +15,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::crs::Crs;
@@ -288,6 +289,21 @@ pub struct Fingerprint([u8; 16]);
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// A protocol, as reports, records and stores name it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProtocolReport {
+    /// Its name.
+    pub name: String,
+    /// Its [fingerprint](Protocol::fingerprint).
+    pub fingerprint: String,
+}
+
+impl ProtocolReport {
+    pub(crate) fn of(protocol: &Protocol) -> Self {
+        Self { name: protocol.name().to_owned(), fingerprint: protocol.fingerprint().to_string() }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use super::segment::Segment;
 use super::{KnownProtocol, open_segment};
 use crate::error::Error;
 use crate::key::ShortKey;
-use crate::report::thousands;
+use crate::units::{exact_time_text, thousands, time_text};
 
 /// What is in a store. It displays as lines for people.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -56,21 +56,6 @@ pub enum KeyFormat {
 pub(crate) fn now() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// A time for people and programs (RFC 3339), to the second.
-pub(crate) fn time_text(time: u64) -> String {
-    humantime::format_rfc3339_seconds(system_time(time)).to_string()
-}
-
-/// The same to the millisecond, as a store keeps it.
-fn exact_time_text(time: u64) -> String {
-    humantime::format_rfc3339_millis(system_time(time)).to_string()
-}
-
-/// Times past the year 9999 have no text.
-fn system_time(time: u64) -> SystemTime {
-    UNIX_EPOCH + Duration::from_millis(time.min(253_402_300_799_000))
 }
 
 /// What a folder's store holds, without taking its lock.

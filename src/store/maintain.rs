@@ -11,7 +11,7 @@ use super::{Session, segment_path};
 use crate::error::Error;
 use crate::key::ShortKey;
 use crate::protocol::Protocol;
-use crate::report::ProtocolReport;
+use crate::protocol::ProtocolReport;
 
 impl Session<'_> {
     /// Merges the segments of each protocol into one, without keys that were claimed `ttl` milliseconds ago or before.

@@ -8,7 +8,7 @@ use twox_hash::XxHash3_128;
 
 use super::disk::Disk;
 use crate::error::Error;
-use crate::report::ProtocolReport;
+use crate::protocol::ProtocolReport;
 
 const NAME: &str = "MANIFEST";
 const TEMPORARY: &str = "MANIFEST.tmp";

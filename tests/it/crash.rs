@@ -485,9 +485,9 @@ fn try_jobs(seed: u64, troubled: usize, trouble: Trouble) -> u64 {
 #[test]
 fn no_crash_and_no_failure_loses_or_repeats_an_event() {
     let mut cases = 0;
-    for troubled in 0..JOBS.len() {
+    for (troubled, job) in JOBS.iter().enumerate() {
         let operations = try_jobs(0, troubled, Trouble::Nothing);
-        assert!(operations > 10, "{operations} of {:?}", JOBS[troubled]);
+        assert!(operations > 10, "{operations} of {job:?}");
         let seeds = 0..25;
         cases += 2 * operations * seeds.end;
         (1..=operations).into_par_iter().for_each(|operation| {

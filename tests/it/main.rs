@@ -12,6 +12,7 @@ mod envelope;
 mod environment;
 mod explain;
 mod jcs;
+mod layout;
 mod paths;
 mod protocols;
 mod readme;
