@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 
@@ -39,6 +40,16 @@ def dedup(binary, feed, output, *options, before=()):
     return command(*before, binary, "dedup", feed, "--quiet", "-o", output, *options)
 
 
+def at_once(*ways):
+    """Independent commands side by side."""
+
+    def run():
+        with ThreadPoolExecutor(len(ways)) as pool:
+            list(pool.map(lambda way: way(), ways))
+
+    return run
+
+
 def write_and_sync(data, path):
     """What the disk takes for the bytes alone."""
 
@@ -51,19 +62,25 @@ def write_and_sync(data, path):
 
 
 def cores(options, folder):
-    """With one worker thread, reading and writing still have another core; bound to one core, they have not."""
+    """With one worker thread, reading and writing still have another core; bound to one core, they have not. Two runs
+    that share nothing, each on a core of its own, show how much the machine itself has to give for a second core."""
     kinds = {"usual": options.feed, "shuffled": options.shuffled}
     ways = {}
     for kind, feed in kinds.items():
         one = ("--threads", "1")
-        ways[kind, "core"] = dedup(options.binary, feed, folder / "out", *one, before=("taskset", "-c", "0"))
+        bound = [
+            dedup(options.binary, feed, folder / f"out{core}", *one, before=("taskset", "-c", str(core)))
+            for core in (0, 1)
+        ]
+        ways[kind, "core"], ways[kind, "apart"] = bound[0], at_once(*bound)
         ways[kind, "thread"] = dedup(options.binary, feed, folder / "out", *one)
         ways[kind, "two"] = dedup(options.binary, feed, folder / "out", "--threads", "2")
-    seconds = alternate(options.runs, ways, [folder / "out"])
+    seconds = alternate(options.runs, ways, [folder / name for name in ("out", "out0", "out1")])
     for kind in kinds:
-        core, thread, two = (seconds[kind, way] for way in ("core", "thread", "two"))
+        core, apart, thread, two = (seconds[kind, way] for way in ("core", "apart", "thread", "two"))
         print(f"{kind}: {core:.3f} s on one core, {thread:.3f} s with one worker thread, {two:.3f} s on two cores: ", end="")
-        print(f"{core / two:.2f} times the rate of one core, {thread / two:.2f} times that of one worker")
+        print(f"{core / two:.2f} times the rate of one core, {thread / two:.2f} times that of one worker; ", end="")
+        print(f"two runs apart: {2 * core / apart:.2f} times the rate of one")
     print(f"shuffled at {seconds['usual', 'two'] / seconds['shuffled', 'two']:.2f} of the usual rate, on two cores")
 
 
