@@ -96,7 +96,7 @@ pub(crate) struct Dedup {
     report: Option<PathBuf>,
     /// Remember keys in the folder DIR, and count those of earlier runs as seen. The output is a file
     /// that is committed together with the keys.
-    #[arg(long, value_name = "DIR", requires = "output")]
+    #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
     /// What the run is called: a run that has committed is not done again [default: from inputs, output
     /// and settings].

@@ -273,8 +273,8 @@ impl fmt::Display for Error {
             ),
             Self::OutputLost { path, run, reason } => write!(
                 f,
-                "{path}: {reason}; run `{run}` is committed, so its events would be lost: bring the file back, \
-                 or make the store anew without it with `firstseen store rebuild`"
+                "{path}: {reason}; run `{run}` is committed, so what it held comes no more: bring the file back, or, \
+                 if it had events, make the store anew without it with `firstseen store rebuild`"
             ),
             Self::StoreBusy { store, holder } => write!(f, "{store}: in use by {holder}"),
             Self::OtherProtocol { store, known, used } => write!(

@@ -82,7 +82,9 @@ fn run(config: &Config, product: Product, meter: &Arc<Meter>) -> Result<Report, 
     let threads = config.threads.map_or_else(default_threads, NonZero::get);
     let pool = start_pool(threads)?;
     let mut store = match begin(config, product, &sources)? {
-        Some(Begun::Committed(run)) => return Ok(Report::committed(&config.protocol, *run, began.elapsed())),
+        Some(Begun::Committed(run, warnings)) => {
+            return Ok(Report::committed(&config.protocol, *run, warnings, began.elapsed()));
+        }
         Some(Begun::Started(store)) => Some(store),
         None => None,
     };

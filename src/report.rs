@@ -139,7 +139,7 @@ pub struct Seconds {
 
 impl Report {
     /// The report of a run that had been committed before.
-    pub(crate) fn committed(protocol: &Protocol, run: Run, wall: Duration) -> Self {
+    pub(crate) fn committed(protocol: &Protocol, run: Run, warnings: Vec<String>, wall: Duration) -> Self {
         let mut report = Self::new(protocol, Vec::new(), &Meter::default(), wall);
         report.total.events = run.events;
         report.total.unique = Some(run.unique);
@@ -151,7 +151,7 @@ impl Report {
             keys_before: 0,
             keys_added: 0,
             grown: Vec::new(),
-            warnings: Vec::new(),
+            warnings,
         });
         report
     }

@@ -180,10 +180,11 @@ fn files_in(directory: &Path) -> Result<Vec<Source>, Error> {
     Ok(sources)
 }
 
-/// A file in the directory that is not called as event files are, and so is passed over. Hidden ones do not count.
+/// Something in the directory that is no file called as event files are, and so is passed over. Hidden ones do not count.
 pub(crate) fn passed_over(directory: &Path) -> Result<Option<PathBuf>, Error> {
     let is_hidden = |path: &Path| path.file_name().is_some_and(|name| name.as_encoded_bytes()[0] == b'.');
-    let is_passed_over = |path: &PathBuf| !is_event_file(path) && !is_hidden(path) && path.is_file();
+    let is_read = |path: &Path| is_event_file(path) && path.is_file();
+    let is_passed_over = |path: &PathBuf| !is_read(path) && !is_hidden(path);
     Ok(paths_in(directory)?.into_iter().find(is_passed_over))
 }
 

@@ -182,6 +182,13 @@ fn verify_listed(folder: &Path, manifest: &Manifest, outputs: bool) -> Result<Ve
     }
     if outputs {
         for run in &manifest.runs {
+            if !run.published {
+                return Err(Error::Usage(format!(
+                    "{}: run `{}` is committed, and what it wrote not all published yet: run it again, or any other run",
+                    folder.display(),
+                    run.id
+                )));
+            }
             for output in &run.outputs {
                 verify_output(&RealDisk, output, &run.id)?;
                 verified.outputs += 1;

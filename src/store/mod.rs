@@ -82,12 +82,14 @@ impl<'a> Session<'a> {
     ///
     /// [`Error::StoreBusy`] if another run has it, [`Error::Damaged`], [`Error::Io`].
     pub fn open(disk: &'a dyn Disk, folder: &Path, now: u64, trust_clock: bool) -> Result<Self, Error> {
-        let name = folder.display().to_string();
         match std::fs::create_dir(folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(Error::io("create the store", name)(error));
+                return Err(Error::io("create the store", folder.display().to_string())(error));
             }
             _ => {}
+        }
+        if !Manifest::path(folder).exists() {
+            check_empty(disk, folder)?;
         }
         let lock = Lock::take(folder)?;
         let mut session = Self::recover(disk, folder, now, trust_clock)?;
@@ -146,8 +148,7 @@ impl<'a> Session<'a> {
     ///
     /// [`Error::Io`].
     pub fn announce(&self, run: &str, temporaries: Vec<PathBuf>) -> Result<(), Error> {
-        let holder = Holder { process: std::process::id(), run: run.to_owned(), temporaries };
-        lock::write_holder(self.disk, &self.folder, &holder)
+        lock::write_holder(self.disk, &self.folder, &Holder::new(&self.folder, run, temporaries))
     }
 
     /// The keys of a protocol, less those that were claimed `ttl` milliseconds ago or before.
@@ -196,6 +197,8 @@ impl<'a> Session<'a> {
 
     /// Writes the segments, and brings all names to disk that the manifest is to count on.
     fn prepare(&self, run: &Run, claimed: &[Claimed], manifest: &mut Manifest) -> Result<(), Error> {
+        // What somebody else has removed could not be published.
+        run.outputs.iter().try_for_each(|output| published::check_written(self.disk, output))?;
         for (protocol, claimed) in run.protocols.iter().zip(claimed) {
             note_protocol(&mut manifest.protocols, protocol, self.time);
             self.add_segment(manifest, &protocol.fingerprint, Some(&run.id), claimed.records(self.time))?;
@@ -234,7 +237,12 @@ impl<'a> Session<'a> {
         let path = segment_path(&self.folder, number);
         let temporary = path.with_extension("keys.tmp");
         let written = self.disk.create(&temporary).and_then(|file| segment::write(file, &header, records));
-        let written = written.and_then(|written| self.disk.rename(&temporary, &path).map(|()| written));
+        let written = written.and_then(|written| {
+            if self.disk.open(&temporary)?.length()? != written.bytes {
+                return Err(io::Error::other("it is not as long as what was written"));
+            }
+            self.disk.rename(&temporary, &path).map(|()| written)
+        });
         let Written { bytes, checksum } = written.map_err(Error::io("write", path.display().to_string()))?;
         manifest.next_segment += 1;
         manifest.segments.push(Listed {
@@ -279,7 +287,7 @@ impl<'a> Session<'a> {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             name.starts_with('.') && name.ends_with(".tmp")
         };
-        let left = lock::last_holder(self.disk, &self.folder).temporaries;
+        let left = lock::temporaries_left(self.disk, &self.folder);
         left.iter().filter(is_temporary).try_for_each(|path| remove(path))?;
         let names =
             self.disk.list(&self.folder).map_err(Error::io("read", self.folder.display().to_string()))?;
@@ -302,6 +310,18 @@ fn create(disk: &dyn Disk, folder: &Path) -> Result<Manifest, Error> {
     // Who made the folder may have come to no more.
     let parent = crate::publish::folder_of(folder);
     disk.sync_folder(parent).map_err(Error::io("bring to disk", parent.display().to_string()))?;
+    check_empty(disk, folder)?;
+    let mut id = [0; 16];
+    getrandom::fill(&mut id)
+        .map_err(|error| Error::io("make an id for", &name)(io::Error::other(error.to_string())))?;
+    let mut manifest = Manifest::new(id);
+    manifest.write(disk, folder).map_err(Uncommitted::into_error)?;
+    Ok(manifest)
+}
+
+/// Refuses to make a store where something else is.
+fn check_empty(disk: &dyn Disk, folder: &Path) -> Result<(), Error> {
+    let name = folder.display().to_string();
     let names = disk.list(folder).map_err(Error::io("read", &name))?;
     let known = |path: &PathBuf| ["LOCK", "MANIFEST.tmp"].iter().any(|known| path.ends_with(known));
     if names.iter().any(|path| path.extension().is_some_and(|extension| extension == "keys")) {
@@ -313,12 +333,7 @@ fn create(disk: &dyn Disk, folder: &Path) -> Result<Manifest, Error> {
             "{name}: no store, and not empty; a store has a folder of its own"
         )));
     }
-    let mut id = [0; 16];
-    getrandom::fill(&mut id)
-        .map_err(|error| Error::io("make an id for", &name)(io::Error::other(error.to_string())))?;
-    let mut manifest = Manifest::new(id);
-    manifest.write(disk, folder).map_err(Uncommitted::into_error)?;
-    Ok(manifest)
+    Ok(())
 }
 
 /// Notes that a protocol has been used.

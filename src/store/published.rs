@@ -38,6 +38,20 @@ pub(super) fn publish(disk: &dyn Disk, output: &Published, run: &str, writer: Wr
     disk.sync_folder(folder).map_err(Error::io("bring to disk", folder.display().to_string()))
 }
 
+/// Checks that what is to be published is there, as long as it was written.
+pub(super) fn check_written(disk: &dyn Disk, output: &Published) -> Result<(), Error> {
+    let name = || output.temporary.display().to_string();
+    let length =
+        disk.open(&output.temporary).and_then(|file| file.length()).map_err(Error::io("read", name()))?;
+    match length == output.bytes {
+        true => Ok(()),
+        false => {
+            let reason = format!("it has {length} bytes, where {} were written", output.bytes);
+            Err(Error::io("publish", name())(io::Error::other(reason)))
+        }
+    }
+}
+
 /// Checks that an output stands under its name, as its run wrote it.
 pub(crate) fn verify_output(disk: &dyn Disk, output: &Published, run: &str) -> Result<(), Error> {
     let path = &output.path;

@@ -82,7 +82,7 @@ fn a_night_that_has_committed_is_not_done_again() {
         .expect_trouble("with another output");
     folder
         .run(&["dedup", "--store", "store", "other.in", "-o", "a.out"])
-        .expect_trouble("is the output of run `a`; --force replaces it");
+        .expect_trouble("is the output of run `a`; write to another file (--force replaces it");
     folder.file("mine.out", "precious");
     folder
         .run(&["dedup", "--store", "store", "other.in", "-o", "mine.out"])
@@ -539,8 +539,12 @@ fn keys_are_added_and_made_anew_while_a_protocol_is_changed() {
     folder.shell("mkdir out && cp a.out out/a.jsonl && cp b.out out/2026-11-30").expect_code(0);
     folder
         .run(&["store", "rebuild", "part", "--from", "out"])
-        .expect_trouble("out/2026-11-30: is not called as event files are");
-    folder.shell("mv out/2026-11-30 out/b.ndjson && touch out/.hidden").expect_code(0);
+        .expect_trouble("out/2026-11-30: is no file called as event files are");
+    folder.shell("mkdir out/2026 && mv out/2026-11-30 out/2026/b.jsonl").expect_code(0);
+    folder
+        .run(&["store", "rebuild", "part", "--from", "out"])
+        .expect_trouble("out/2026: is no file called as event files are");
+    folder.shell("mv out/2026/b.jsonl out/b.ndjson && rmdir out/2026 && touch out/.hidden").expect_code(0);
     folder.run(&["store", "rebuild", "part", "--from", "out"]).expect_code(0);
     assert_eq!(exported("part", "geojson-v1"), exported("store", "geojson-v1"));
 }
@@ -679,7 +683,7 @@ fn no_output_of_any_kind_replaces_what_a_run_has_published() {
     let kept = folder.read("a.out");
     for option in ["--duplicates", "--rejects", "--report"] {
         night(&folder, "b", &[option, "a.out"])
-            .expect_trouble("is the output of run `a`; --force replaces it");
+            .expect_trouble("is the output of run `a`; write to another file (--force replaces it");
     }
     night(&folder, "b", &["--report", "report.json"]).expect_trouble("is the output of run `a`");
     folder.file("mine", "precious");
@@ -728,10 +732,101 @@ fn recovery_removes_nothing_but_temporaries_of_the_store() {
     }
     folder.file("precious", "x");
     let path = folder.path().join("precious").display().to_string();
-    let lock = serde_json::json!({"process": 1, "run": "x", "temporaries": [path]});
-    folder.file("store/LOCK", lock.to_string());
+    let hidden = folder.path().join(".rest.tmp").display().to_string();
+    let left_at = |store: &Path| {
+        folder.file(".rest.tmp", "x");
+        let lock =
+            serde_json::json!({"process": 1, "run": "x", "store": store, "temporaries": [path, hidden]});
+        folder.file("store/LOCK", lock.to_string());
+    };
+    // The lock of a copy is about the store that was copied, which may be in use.
+    left_at(Path::new("/elsewhere"));
     night(&folder, "b", &[]).expect_code(0);
+    assert!(folder.path().join(".rest.tmp").exists());
+    left_at(&fs::canonicalize(folder.path().join("store")).unwrap());
+    night(&folder, "b", &[]).expect_code(0);
+    assert!(!folder.path().join(".rest.tmp").exists());
     assert_eq!(folder.read("precious"), b"x");
+}
+
+/// A run with a store that reads a pipe, and what is done while it does.
+fn while_it_runs(folder: &Folder, done: &str) -> ToolRun {
+    folder.shell(&format!(
+        "mkfifo pipe; firstseen dedup -q --store store --run-id long pipe -o long.out & run=$!
+         exec 3> pipe; while ! grep -q long store/LOCK; do sleep 0.01; done; while [ ! -e .long.out.*.tmp ]; do sleep 0.01; done
+         {done}; printf '{{\"id\":9}}\\n' >&3; exec 3>&-; wait $run"
+    ))
+}
+
+#[test]
+fn a_run_whose_output_is_gone_does_not_commit() {
+    let folder = Folder::new();
+    while_it_runs(&folder, "rm .long.out.*.tmp").expect_trouble("cannot read ");
+    assert!(firstseen::store::info(&folder.path().join("store")).unwrap().manifest.runs.is_empty());
+    // What opens a copy of the store leaves the run alone.
+    let folder = Folder::new();
+    while_it_runs(&folder, "cp -r store copy && firstseen store compact copy").expect_code(0);
+    assert_eq!(published(&folder, &["long"]), [9]);
+}
+
+#[test]
+fn an_output_that_came_while_a_run_worked_is_not_replaced() {
+    let folder = Folder::new();
+    while_it_runs(&folder, "echo precious > long.out")
+        .expect_trouble("is the output of no run of this store");
+    assert_eq!(folder.read("long.out"), b"precious\n");
+    assert!(firstseen::store::info(&folder.path().join("store")).unwrap().manifest.runs.is_empty());
+}
+
+#[test]
+fn the_same_run_is_told_from_others_by_all_that_can_be_told() {
+    let folder = Folder::new();
+    folder.file("a.in", feed(&[1, 1]));
+    let run = |options: &[&str]| {
+        folder.run(&[&["dedup", "--store", "store", "a.in", "-o", "a.out"], options].concat())
+    };
+    run(&["--duplicates", "d", "--report", "r.json"]).expect_code(0);
+    // However its files are spelled, it is the same run; what is only a report is no loss.
+    let again = run(&["--duplicates", "./d", "--report", "./r.json"]).expect_code(0);
+    assert!(again.stderr.contains("nothing to do"), "{}", again.stderr);
+    fs::remove_file(folder.path().join("r.json")).unwrap();
+    let again = run(&["--duplicates", "d", "--report", "r.json"]).expect_code(0);
+    assert!(again.stderr.contains("r.json: is not there as run `auto-"), "{}", again.stderr);
+    folder
+        .run(&["store", "verify", "store", "--outputs"])
+        .expect_trouble("r.json: it is missing; run `auto-");
+    // Another file to be written is another run.
+    folder.run(&["dedup", "--store", "other", "--run-id", "b", "a.in", "-o", "b.out"]).expect_code(0);
+    folder
+        .run(&["dedup", "--store", "other", "--run-id", "b", "a.in", "-o", "b.out", "--duplicates", "e"])
+        .expect_trouble("with another output");
+    // A pipe that is not read is told.
+    let piped = |text: &str| {
+        folder.pipe(&["dedup", "--store", "piped", "--run-id", "p", "-", "-o", "p.out"], text.as_bytes())
+    };
+    piped(&feed(&[1])).expect_code(0);
+    let again = piped(&feed(&[2])).expect_code(0);
+    assert!(
+        again.stderr.contains("<stdin>: was not read, and cannot be compared with what run `p` has read"),
+        "{}",
+        again.stderr
+    );
+    for (options, told) in [
+        (&["--run-id", ""][..], "a run cannot be called \"\""),
+        (&["--run-id", "a\nb"], "a run cannot be called \"a\\nb\""),
+        (&["--also", "geojson-v1"], "--also geojson-v1: is a protocol of the run already"),
+    ] {
+        folder
+            .run(&[&["dedup", "--store", "new", "a.in", "-o", "new.out"], options].concat())
+            .expect_trouble(told);
+    }
+    // A folder of something else is left as it was.
+    folder.file("mine/x", "x");
+    folder
+        .run(&["dedup", "--store", "mine", "a.in", "-o", "new.out"])
+        .expect_trouble("no store, and not empty");
+    assert_eq!(fs::read_dir(folder.path().join("mine")).unwrap().count(), 1);
+    folder.run(&["dedup", "--store", "dry", "--dry-run", "a.in"]).expect_code(0);
 }
 
 #[test]
