@@ -44,8 +44,9 @@ enum Encoder {
 enum Target {
     /// To be replaced, or created.
     File(PathBuf),
-    /// Written straight.
-    Direct(File),
+    /// Written straight: the process's own, or a device or pipe that is yet to be opened.
+    Own(File),
+    Special(PathBuf),
 }
 
 impl Output {
@@ -70,7 +71,11 @@ impl Output {
         let name = path.display().to_string();
         let target = resolve(path).map_err(Error::io("write to", &name))?;
         let (file, temporary) = match target {
-            Target::Direct(file) => (file, None),
+            Target::Own(file) => (file, None),
+            Target::Special(path) => {
+                let file = OpenOptions::new().write(true).open(path).map_err(Error::io("write to", &name))?;
+                (file, None)
+            }
             Target::File(target) => {
                 let (file, temporary) =
                     Temporary::create(target, tag).map_err(Error::io("write to", &name))?;
@@ -227,7 +232,7 @@ pub(crate) fn hand_over(
 pub(crate) fn target_of(path: &Path) -> Result<Option<PathBuf>, Error> {
     let name = path.display().to_string();
     match resolve(path).map_err(Error::io("write to", &name))? {
-        Target::Direct(_) => Ok(None),
+        Target::Own(_) | Target::Special(_) => Ok(None),
         Target::File(target) => absolute(&target).map(Some).map_err(Error::io("write to", &name)),
     }
 }
@@ -243,7 +248,7 @@ fn absolute(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Follows the links of an output path to what they name. What exists and is no regular file is
-/// opened, and so are the process's own descriptors, which `/dev/stdout` leads to: they may be
+/// written straight, and so are the process's own descriptors, which `/dev/stdout` leads to: they may be
 /// regular files, but they are the caller's, who opened them to be written to.
 fn resolve(path: &Path) -> io::Result<Target> {
     if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
@@ -252,13 +257,12 @@ fn resolve(path: &Path) -> io::Result<Target> {
     let mut path = path.to_owned();
     for _ in 0..40 {
         if let Some(file) = own_descriptor(&path)? {
-            return Ok(Target::Direct(file));
+            return Ok(Target::Own(file));
         }
         match fs::metadata(&path).map(|metadata| metadata.file_type()) {
             Ok(kind) if kind.is_dir() => return Err(io::Error::from(io::ErrorKind::IsADirectory)),
-            Ok(kind) if !kind.is_file() => {
-                return Ok(Target::Direct(OpenOptions::new().write(true).open(&path)?));
-            }
+            // Not opened here: who reads a pipe would take that for a writer, and its end for the end.
+            Ok(kind) if !kind.is_file() => return Ok(Target::Special(path)),
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }

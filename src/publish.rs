@@ -107,14 +107,8 @@ impl Drop for Temporary {
 /// Renames temporaries, already on disk, to their targets, one after another, and brings the folders
 /// to disk. The names are for messages.
 pub(crate) fn publish(mut files: Vec<(String, Temporary)>) -> Result<(), Error> {
+    check_targets(&files)?;
     let mut list = temporaries();
-    // What would keep one file from being renamed is looked for before any is.
-    for (name, file) in &files {
-        if file.target.is_dir() {
-            drop(list);
-            return Err(Error::io("rename a file to", name)(io::ErrorKind::IsADirectory.into()));
-        }
-    }
     let mut done = 0;
     let mut result = Ok(());
     for (name, file) in &files {
@@ -144,13 +138,8 @@ pub(crate) fn hand_over(
     files: Vec<(String, Temporary)>,
     commit: impl FnOnce() -> (Result<(), Error>, bool),
 ) -> Result<(), Error> {
+    check_targets(&files)?;
     let mut list = temporaries();
-    for (name, file) in &files {
-        if file.target.is_dir() {
-            drop(list);
-            return Err(Error::io("rename a file to", name)(io::ErrorKind::IsADirectory.into()));
-        }
-    }
     let (result, is_handed_over) = commit();
     if is_handed_over {
         list.retain(|path| files.iter().all(|(_, file)| file.path != *path));
@@ -158,6 +147,14 @@ pub(crate) fn hand_over(
     // The rest is removed as it is dropped, which takes the lock.
     drop(list);
     result
+}
+
+/// What would keep one file from being renamed is looked for before any is.
+fn check_targets(files: &[(String, Temporary)]) -> Result<(), Error> {
+    match files.iter().find(|(_, file)| file.target.is_dir()) {
+        None => Ok(()),
+        Some((name, _)) => Err(Error::io("rename a file to", name)(io::ErrorKind::IsADirectory.into())),
+    }
 }
 
 /// Removes every temporary and keeps any from being published. The process is expected to end.
@@ -176,7 +173,8 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-fn sync_folder(folder: &Path) -> io::Result<()> {
+/// Brings the names in a folder to disk.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     match File::open(folder)?.sync_all() {
         // Some file systems have nothing to bring to disk for a folder, and say so.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),

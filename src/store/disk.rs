@@ -65,11 +65,7 @@ impl Disk for RealDisk {
     }
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        match File::open(folder)?.sync_all() {
-            // Some file systems have nothing to bring to disk for a folder, and say so.
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
-            result => result,
-        }
+        crate::publish::sync_folder(folder)
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {

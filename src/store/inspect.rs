@@ -76,31 +76,27 @@ fn read(folder: &Path) -> Result<Manifest, Error> {
 
 impl StoreInfo {
     /// When the keys of a protocol that was used beside another one are no longer needed: when all that only it has
-    /// are forgotten. `None` while it is used alone, or never.
+    /// are forgotten. `None` while runs are under it, or of the only protocol.
     fn droppable(&self, old: &KnownProtocol) -> Option<String> {
-        let newer = self
-            .manifest
-            .protocols
-            .iter()
-            .filter(|other| other.since > old.since)
-            .min_by_key(|new| new.since)?;
-        let mut runs = self.manifest.runs.iter().filter(|run| run.time >= newer.since);
-        let last = self.manifest.runs.last()?;
-        // The keys of what a run is under are needed, however old they are.
-        if last.protocols.first().is_some_and(|used| used.fingerprint == old.fingerprint) {
+        let Manifest { protocols, runs, clock, .. } = &self.manifest;
+        let in_use = runs.last()?.protocols.first()?;
+        let newer = protocols.iter().find(|known| known.fingerprint == in_use.fingerprint)?;
+        if newer == old {
             return None;
         }
+        let since = newer.since.max(old.alone);
         // The longest time that a run since then has looked back. `None` if one has forgotten nothing.
-        let longest = runs.try_fold(0, |longest: u64, run| Some(longest.max(run.ttl?)));
-        Some(match longest {
-            None => format!(
-                "needed for events from before {}: not every run forgets keys",
-                time_text(newer.since)
-            ),
-            Some(ttl) if newer.since.saturating_add(ttl) <= self.manifest.clock => {
-                "can be dropped".to_owned()
+        let mut later = runs.iter().filter(|run| run.time >= newer.since);
+        let longest = later.try_fold(0, |longest: u64, run| Some(longest.max(run.ttl?)));
+        Some(match longest.map(|ttl| since.saturating_add(ttl)) {
+            None => {
+                format!(
+                    "needed for events from before {}: not every run forgets keys",
+                    time_text(newer.since)
+                )
             }
-            Some(ttl) => format!("can be dropped from {} on", time_text(newer.since.saturating_add(ttl))),
+            Some(end) if end <= *clock => "can be dropped".to_owned(),
+            Some(end) => format!("can be dropped from {} on", time_text(end)),
         })
     }
 }
@@ -120,7 +116,7 @@ impl fmt::Display for StoreInfo {
             writeln!(f, "clock      {}", time_text(*clock))?;
         }
         for protocol in protocols {
-            let KnownProtocol { name, fingerprint, since, until } = protocol;
+            let KnownProtocol { name, fingerprint, since, until, .. } = protocol;
             let keys: u64 = segments
                 .iter()
                 .filter(|listed| listed.protocol == *fingerprint)

@@ -78,7 +78,7 @@ impl Session<'_> {
         keys.retain(|(key, _)| !seen.contains(key));
         let mut manifest = self.manifest.clone();
         self.add_segment(&mut manifest, &report.fingerprint, None, keys.iter().copied())?;
-        super::note_protocol(&mut manifest.protocols, &report, self.time);
+        super::note_protocol(&mut manifest.protocols, &report, self.time, true);
         manifest.clock = self.clock();
         self.replace(manifest)?;
         Ok((lines, keys.len() as u64))

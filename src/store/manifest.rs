@@ -44,8 +44,11 @@ pub struct KnownProtocol {
     pub fingerprint: String,
     /// The time of its first run.
     pub since: u64,
-    /// The time of the last run that wrote keys of it.
+    /// The time of the last run under it.
     pub until: u64,
+    /// When keys of it were last claimed without another protocol's beside them; 0 if they never were.
+    #[serde(default)]
+    pub alone: u64,
 }
 
 /// A segment that counts.

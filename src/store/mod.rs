@@ -200,7 +200,7 @@ impl<'a> Session<'a> {
         // What somebody else has removed could not be published.
         run.outputs.iter().try_for_each(|output| published::check_written(self.disk, output))?;
         for (protocol, claimed) in run.protocols.iter().zip(claimed) {
-            note_protocol(&mut manifest.protocols, protocol, self.time);
+            note_protocol(&mut manifest.protocols, protocol, self.time, run.protocols.len() == 1);
             self.add_segment(manifest, &protocol.fingerprint, Some(&run.id), claimed.records(self.time))?;
         }
         let mut folders: BTreeSet<&Path> =
@@ -337,14 +337,18 @@ fn check_empty(disk: &dyn Disk, folder: &Path) -> Result<(), Error> {
 }
 
 /// Notes that a protocol has been used.
-fn note_protocol(protocols: &mut Vec<KnownProtocol>, protocol: &ProtocolReport, time: u64) {
+fn note_protocol(protocols: &mut Vec<KnownProtocol>, protocol: &ProtocolReport, time: u64, alone: bool) {
     match protocols.iter_mut().find(|known| known.fingerprint == protocol.fingerprint) {
-        Some(known) => known.until = time,
+        Some(known) => {
+            known.until = time;
+            known.alone = if alone { time } else { known.alone };
+        }
         None => protocols.push(KnownProtocol {
             name: protocol.name.clone(),
             fingerprint: protocol.fingerprint.clone(),
             since: time,
             until: time,
+            alone: if alone { time } else { 0 },
         }),
     }
 }

@@ -830,6 +830,20 @@ fn the_same_run_is_told_from_others_by_all_that_can_be_told() {
 }
 
 #[test]
+fn pipes_as_outputs_are_refused_or_written_and_never_waited_for() {
+    let folder = Folder::new();
+    folder.file("a.in", format!("{}no event\n", feed(&[1])));
+    folder.shell("mkfifo pipe").expect_code(0);
+    folder
+        .run(&["dedup", "--store", "store", "a.in", "-o", "pipe"])
+        .expect_trouble("pipe cannot be committed together with a store");
+    let rejects = folder
+        .shell("cat pipe > rejects & firstseen dedup -q --store store a.in -o a.out --rejects pipe && wait");
+    rejects.expect_code(0);
+    assert_eq!(folder.read("rejects"), b"no event\n");
+}
+
+#[test]
 fn the_protocol_in_use_is_not_called_droppable() {
     let folder = Folder::new();
     for name in ["a", "b", "c", "d"] {
@@ -846,6 +860,37 @@ fn the_protocol_in_use_is_not_called_droppable() {
     folder.run(&["store", "drop-protocol", "store", "geojson-v1"]).expect_code(0);
     night(&folder, "d", &both).expect_code(0);
     assert!(!info().contains("dropped"), "{}", info());
+}
+
+#[test]
+fn old_keys_can_be_dropped_when_those_that_no_other_protocol_has_are_forgotten() {
+    let folder = Folder::new();
+    for name in ["a", "b", "c"] {
+        folder.file(&format!("{name}.in"), feed(&[1, 2]));
+    }
+    let info = || String::from_utf8(folder.run(&["store", "info", "store"]).expect_code(0).stdout).unwrap();
+    let both = ["--protocol", "feed-v1", "--also", "geojson-v1", "--ttl", "1h"];
+    // A store that begins with both.
+    night(&folder, "a", &both).expect_code(0);
+    assert!(info().contains("can be dropped from "), "{}", info());
+    let short = [&both[..5], &["1ms"]].concat();
+    folder.shell("rm -r store a.out").expect_code(0);
+    night(&folder, "a", &short).expect_code(0);
+    thread::sleep(Duration::from_millis(20));
+    night(&folder, "b", &short).expect_code(0);
+    assert!(info().contains("can be dropped\n"), "{}", info());
+    // Keys that were added to the old protocol alone are needed for as long again.
+    folder.shell("rm -r store a.out b.out").expect_code(0);
+    let minute = [&both[..5], &["1m"]].concat();
+    night(&folder, "a", &minute).expect_code(0);
+    let from =
+        |text: &str| text.split_once("can be dropped from ").unwrap().1.lines().next().unwrap().to_owned();
+    let before = from(&info());
+    thread::sleep(Duration::from_millis(1100));
+    folder
+        .pipe(&["store", "import", "store", "-"], format!("{}\n", "ab".repeat(16)).as_bytes())
+        .expect_code(0);
+    assert!(from(&info()) > before, "{}", info());
 }
 
 #[test]
